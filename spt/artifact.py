@@ -1,0 +1,171 @@
+"""A stage's output folder: a key written first, a manifest written last, both atomically.
+
+    key.json        what the output depends on; written before the work starts
+    manifest.json   key, versions, counts; its presence means the stage is finished
+
+In: a folder and a key. Out: whether to reuse, continue or start. Trade-off: a key covers the source code of what
+computes the stage, so editing that code makes old outputs stale even where the edit changes nothing.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from spt.errors import DamagedError, StaleError
+
+Key = Mapping[str, Any]
+
+
+def dump_json(value: Any, *, indent: int | None = 2) -> str:
+    """Return JSON text that is the same for equal values: sorted keys, UTF-8 kept, no NaN."""
+    return json.dumps(value, indent=indent, sort_keys=True, ensure_ascii=False, allow_nan=False)
+
+
+def write_atomically(path: Path, data: str | bytes) -> None:
+    """Write a file so that a reader finds the old content or the new, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        file.write(data.encode("utf-8") if isinstance(data, str) else data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hash_files(paths: Iterable[Path]) -> str:
+    """Return one SHA-256 over the contents of several files, in the order given."""
+    joined = "".join(hash_file(path) for path in paths)
+    return hashlib.sha256(joined.encode()).hexdigest()
+
+
+def hash_code(*modules: ModuleType) -> str:
+    """Return a short hash of the source of modules and packages: the version of what computes a stage."""
+    files: list[Path] = []
+    for module in modules:
+        path = Path(str(module.__file__))
+        files += sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path]
+    return hash_files(files)[:12]
+
+
+def versions(*distributions: str) -> dict[str, str]:
+    """Return the installed versions of distributions."""
+    return {name: metadata.version(name) for name in distributions}
+
+
+def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Return a nested mapping as `{"a.b": leaf}`."""
+    if not isinstance(value, Mapping):
+        return {prefix: value}
+    flat: dict[str, Any] = {}
+    for name, inner in value.items():
+        flat |= flatten(inner, f"{prefix}.{name}" if prefix else str(name))
+    return flat
+
+
+def changed_keys(old: Key, new: Key) -> list[str]:
+    """Return a line for each leaf that differs: `train.epochs: 10 -> 20`."""
+    before, after = flatten(old), flatten(new)
+    names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    return [f"{name}: {before.get(name)!r} -> {after.get(name)!r}" for name in names]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An output folder under one key.
+
+    `finished` says whether its manifest was there when it was opened.
+    """
+
+    folder: Path
+    key: Key
+    finished: bool
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Return the manifest of a finished stage."""
+        return read_json(self.folder / "manifest.json")
+
+    def finish(self, **fields: Any) -> None:
+        """Write the manifest: the key and `fields`. The last thing a stage does."""
+        write_atomically(self.folder / "manifest.json", dump_json({"key": self.key, **fields}) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return a JSON object written by a stage.
+
+    Raises DamagedError where it is not one.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DamagedError(
+            f"{path}: cannot be read as JSON ({error}); delete its folder, or run with --force"
+        ) from None
+    if not isinstance(value, dict):
+        raise DamagedError(f"{path}: holds no JSON object; delete its folder, or run with --force")
+    return value
+
+
+@contextmanager
+def open_stage(folder: Path, key: Key, *, force: bool = False) -> Iterator[Stage]:
+    """Yield the stage in `folder`, locked against a second writer.
+
+    A folder with the same key is kept (finished: reuse it; unfinished: continue). With another key it is refused,
+    unless `force`, which empties it first. Raises StaleError.
+    """
+    key = json.loads(dump_json(key))
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise StaleError(
+            f"{folder}: another process is writing here; wait for it, or choose another --output"
+        ) from None
+    with lock:
+        if force:
+            _empty(folder)
+        _claim(folder, key)
+        yield Stage(folder, key, finished=(folder / "manifest.json").exists())
+
+
+def _claim(folder: Path, key: Key) -> None:
+    path = folder / "key.json"
+    if path.exists():
+        changes = changed_keys(read_json(path), key)
+        if changes:
+            listed = "\n  ".join(changes)
+            raise StaleError(
+                f"{folder} was made with another configuration:\n  {listed}\n"
+                "Choose another --output, set the values back, or run with --force to replace it."
+            )
+    elif any(entry.name != ".lock" for entry in folder.iterdir()):
+        raise StaleError(f"{folder} holds files that spt did not write; choose another --output, or run with --force")
+    else:
+        write_atomically(path, dump_json(key) + "\n")
+
+
+def _empty(folder: Path) -> None:
+    for entry in folder.iterdir():
+        if entry.name == ".lock":
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()

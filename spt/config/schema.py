@@ -1,0 +1,212 @@
+"""The keys of an experiment, their types, defaults and bounds.
+
+Names are those of transformers' `TrainingArguments`, peft and datasets where they have one.
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Order = Literal["original", "reversed", "shuffled", "rotated"]
+
+
+class Section(BaseModel):
+    """A part of the experiment file: frozen, and closed to unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True, allow_inf_nan=False)
+
+
+class Fields(Section):
+    """Which fields of a row hold what: `text`, or `prompt` and `completion`, joined exactly as given."""
+
+    text: str | None = None
+    prompt: str | None = None
+    completion: str | None = None
+    id: str = "id"
+
+    @model_validator(mode="after")
+    def _one_text(self) -> Self:
+        if (self.prompt is None) != (self.completion is None):
+            raise ValueError("prompt and completion go together")
+        if self.text is not None and self.prompt is not None:
+            raise ValueError("give either text, or prompt and completion")
+        return self
+
+    @property
+    def text_fields(self) -> tuple[str, ...]:
+        """Return the fields joined into a record's text, in their order."""
+        if self.prompt is not None and self.completion is not None:
+            return (self.prompt, self.completion)
+        return (self.text or "text",)
+
+
+class Source(Section):
+    """Where a corpus lies: files (`path`: a file, glob, folder, or `-`), or a dataset of the Hub (`hub`)."""
+
+    path: str | tuple[str, ...] | None = None
+    hub: str | None = None
+    name: str | None = None
+    split: str = "train"
+    data_files: str | tuple[str, ...] | None = None
+    revision: str | None = None
+    fields: Fields = Fields()
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if (self.path is None) == (self.hub is None):
+            raise ValueError("give either path (a file, a glob, a folder, or -) or hub (a dataset id)")
+        hub_only = [key for key in ("name", "data_files", "revision") if getattr(self, key) is not None]
+        if self.hub is None and hub_only:
+            raise ValueError(f"{', '.join(hub_only)} belong to a Hub dataset; give hub instead of path")
+        return self
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths given, as a tuple."""
+        return (self.path,) if isinstance(self.path, str) else self.path or ()
+
+
+class Questions(Section):
+    """A question set: a JSON Lines file (CSV, TSV and the other formats of a corpus work too)."""
+
+    path: str
+
+
+class Data(Section):
+    """What is learned, what is asked, and what happens to a bad row."""
+
+    train: Source | None = None
+    questions: Questions | None = None
+    on_error: Literal["stop", "reject"] = "stop"
+    limit: PositiveInt | None = None
+    segmented: str | None = None
+    shard_size: PositiveInt = 10_000
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.train is None and self.segmented is None:
+            raise ValueError("give train (a corpus) or segmented (the segmented data of another run)")
+        return self
+
+
+class Segment(Section):
+    """How sentences are cut into units."""
+
+    segmenter: Literal["spacy", "word", "sentence"] = "spacy"
+    pipeline: str = "en_core_web_sm"
+
+
+class Permute(Section):
+    """Which orders the units are learned in. `orders` holds weights; they need not sum to one."""
+
+    orders: dict[Order, NonNegative] = {"original": 1.0}
+    max_units: PositiveInt = 32
+    delimiter: str | None = None
+    order_tag: str | None = None
+
+    @model_validator(mode="after")
+    def _some_weight(self) -> Self:
+        if sum(self.orders.values()) <= 0:
+            raise ValueError("orders: at least one weight must be above 0")
+        return self
+
+
+class FromScratch(Section):
+    """A model without pretraining: `config` in transformers' own keys, and a tokenizer trained on the corpus."""
+
+    config: dict[str, Any]
+    vocab_size: PositiveInt = 1000
+
+    @model_validator(mode="after")
+    def _typed(self) -> Self:
+        if "model_type" not in self.config:
+            raise ValueError("config needs a model_type, such as llama")
+        return self
+
+
+class Model(Section):
+    """What is trained: a base (Hub id, folder, or .gguf file) or a model from scratch, whole or through LoRA."""
+
+    base: str | None = None
+    revision: str | None = None
+    from_scratch: FromScratch | None = None
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    lora: dict[str, Any] | None = None
+    attn_implementation: Literal["eager", "sdpa", "flash_attention_2"] | None = None
+    trust_remote_code: bool = False
+
+    @model_validator(mode="after")
+    def _one_model(self) -> Self:
+        if (self.base is None) == (self.from_scratch is None):
+            raise ValueError("give either base (a Hub id, a folder, or a .gguf file) or from_scratch")
+        if self.from_scratch is not None and self.lora is not None:
+            raise ValueError("lora adapts a pretrained base; a model from scratch is trained whole")
+        return self
+
+
+class Train(Section):
+    """The training loop. `batch_size` counts examples in a global step, whatever the number of devices."""
+
+    objective: Literal["causal"] = "causal"
+    loss_on: Literal["sequence", "completion"] = "sequence"
+    epochs: PositiveInt = 3
+    max_steps: PositiveInt | None = None
+    batch_size: PositiveInt = 16
+    micro_batch_size: PositiveInt = 16
+    max_length: Annotated[int, Field(ge=4)] = 512
+    too_long: Literal["truncate", "reject"] = "truncate"
+    learning_rate: Positive = 1e-4
+    lr_scheduler_type: Literal["cosine", "linear", "constant"] = "cosine"
+    warmup_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.03
+    weight_decay: NonNegative = 0.0
+    adam_beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    adam_beta2: Annotated[float, Field(ge=0, lt=1)] = 0.999
+    max_grad_norm: Positive = 1.0
+    gradient_checkpointing: bool = False
+    logging_steps: PositiveInt = 10
+    save_steps: PositiveInt | None = None
+    save_total_limit: PositiveInt = 2
+    eval_steps: PositiveInt | None = None
+    eval_questions: PositiveInt = 200
+
+
+class Evaluate(Section):
+    """How the model is asked. `headline` is the metric of the table (default: the question set's own)."""
+
+    metrics: tuple[Literal["exact", "startswith", "contains"], ...] = ("exact", "startswith", "contains")
+    headline: Literal["exact", "startswith", "contains"] | None = None
+    batch_size: PositiveInt = 64
+    max_new_tokens: PositiveInt = 64
+    fluency_samples: Annotated[int, Field(ge=0)] = 200
+    neutral_text: str | None = None
+    limit: PositiveInt | None = None
+
+    @model_validator(mode="after")
+    def _headline_measured(self) -> Self:
+        if self.headline is not None and self.headline not in self.metrics:
+            raise ValueError(f"headline {self.headline} is not among metrics {', '.join(self.metrics)}")
+        return self
+
+
+class Config(Section):
+    """One experiment."""
+
+    name: Annotated[str, Field(min_length=1)]
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    output: str = ""
+    data: Data
+    segment: Segment = Segment()
+    augment: tuple[()] = ()
+    permute: Permute = Permute()
+    model: Model
+    train: Train = Train()
+    evaluate: Evaluate = Evaluate()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_output(cls, values: Any) -> Any:
+        if isinstance(values, dict) and not values.get("output") and values.get("name"):
+            return {**values, "output": f"runs/{values['name']}"}
+        return values
