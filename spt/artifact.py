@@ -21,7 +21,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from spt.errors import DamagedError, StaleError
+from spt.errors import DamagedError, InputError, StaleError
 
 Key = Mapping[str, Any]
 
@@ -35,11 +35,15 @@ def write_atomically(path: Path, data: str | bytes) -> None:
     """Write a file so that a reader finds the old content or the new, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
-        file.write(data.encode("utf-8") if isinstance(data, str) else data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data.encode("utf-8") if isinstance(data, str) else data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def hash_file(path: Path) -> str:
@@ -56,11 +60,12 @@ def hash_files(paths: Iterable[Path]) -> str:
 
 def hash_code(*modules: ModuleType) -> str:
     """Return a short hash of the source of modules and packages: the version of what computes a stage."""
-    files: list[Path] = []
+    code = hashlib.sha256()
     for module in modules:
         path = Path(str(module.__file__))
-        files += sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path]
-    return hash_files(files)[:12]
+        for file in sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path]:
+            code.update(f"{module.__name__} {file.relative_to(path.parent).as_posix()} {hash_file(file)}\n".encode())
+    return code.hexdigest()[:12]
 
 
 def versions(*distributions: str) -> dict[str, str]:
@@ -68,21 +73,24 @@ def versions(*distributions: str) -> dict[str, str]:
     return {name: metadata.version(name) for name in distributions}
 
 
-def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Return a nested mapping as `{"a.b": leaf}`."""
-    if not isinstance(value, Mapping):
-        return {prefix: value}
-    flat: dict[str, Any] = {}
-    for name, inner in value.items():
-        flat |= flatten(inner, f"{prefix}.{name}" if prefix else str(name))
-    return flat
+def changed_keys(old: Key, new: Key, prefix: str = "") -> list[str]:
+    """Return a line for each value that differs: `train.epochs: 10 -> 20`."""
+    lines: list[str] = []
+    for name in sorted(old.keys() | new.keys()):
+        before, after = (key.get(name, _ABSENT) for key in (old, new))
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            lines += changed_keys(before, after, f"{prefix}{name}.")
+        elif _ABSENT in (before, after) or dump_json(before) != dump_json(after):
+            # As JSON, since that is what a key is on disk: 1, 1.0 and true differ, a tuple and a list do not.
+            lines.append(f"{prefix}{name}: {_shown(before)} -> {_shown(after)}")
+    return lines
 
 
-def changed_keys(old: Key, new: Key) -> list[str]:
-    """Return a line for each leaf that differs: `train.epochs: 10 -> 20`."""
-    before, after = flatten(old), flatten(new)
-    names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-    return [f"{name}: {before.get(name)!r} -> {after.get(name)!r}" for name in names]
+_ABSENT: Any = object()
+
+
+def _shown(value: Any) -> str:
+    return "absent" if value is _ABSENT else dump_json(value, indent=None)
 
 
 @dataclass(frozen=True)
@@ -127,18 +135,24 @@ def open_stage(folder: Path, key: Key, *, force: bool = False) -> Iterator[Stage
     """Yield the stage in `folder`, locked against a second writer.
 
     A folder with the same key is kept (finished: reuse it; unfinished: continue). With another key it is refused,
-    unless `force`, which empties it first. Raises StaleError.
+    unless `force`, which empties it first. Raises StaleError, and InputError where no folder can be made.
     """
     key = json.loads(dump_json(key))
-    folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / ".lock")
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
         raise StaleError(
             f"{folder}: another process is writing here; wait for it, or choose another --output"
         ) from None
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot be made or written to ({error.strerror}); choose another --output"
+        ) from None
     with lock:
+        for leftover in folder.glob(".*.json.*.tmp"):  # of a process killed while it wrote
+            leftover.unlink()
         if force:
             _empty(folder)
         _claim(folder, key)
@@ -146,6 +160,8 @@ def open_stage(folder: Path, key: Key, *, force: bool = False) -> Iterator[Stage
 
 
 def _claim(folder: Path, key: Key) -> None:
+    for unfinished in folder.glob(".*.tmp"):  # a writer was killed between writing a file and naming it
+        unfinished.unlink()
     path = folder / "key.json"
     if path.exists():
         changes = changed_keys(read_json(path), key)
@@ -162,7 +178,10 @@ def _claim(folder: Path, key: Key) -> None:
 
 
 def _empty(folder: Path) -> None:
-    for entry in folder.iterdir():
+    # The manifest first and the key last: killed in between, the folder is an unfinished one, never a finished one
+    # without its data, nor one of unknown origin.
+    rank = {"manifest.json": 0, "key.json": 2}
+    for entry in sorted(folder.iterdir(), key=lambda entry: rank.get(entry.name, 1)):
         if entry.name == ".lock":
             continue
         if entry.is_dir() and not entry.is_symlink():

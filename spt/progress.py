@@ -1,7 +1,7 @@
 """What a person sees while work goes on: a rich bar on a terminal, a plain line now and then elsewhere.
 
-Everything goes to standard error, so that standard output holds results alone. Trade-off: one switch for the whole process
-(`configure`), since only one person watches it.
+Everything goes to standard error, so that standard output holds results alone. Trade-off: one switch for the whole
+process (`configure`), since only one person watches it.
 """
 
 import sys

@@ -35,8 +35,9 @@ class Segmentation:
     """A text and the character offsets where its units start.
 
     `cuts` are strictly increasing with `0 < cut < len(text)`; `sentences` holds where sentences start: 0 first (for a
-    text that is not empty), then a subset of the cuts. `segmenter` names what cut this row. Units are the slices between cuts, so
-    joining them always gives the text back. The white space between two units belongs to the later one.
+    text that is not empty), then a subset of the cuts. `segmenter` names what cut this row. Units are the slices
+    between cuts, so joining them always gives the text back. The white space between two units belongs to the later
+    one.
     """
 
     id: str
@@ -80,8 +81,8 @@ class Piece:
 class Ordering:
     """The units of one record in the order drawn for one epoch.
 
-    `order` is what `permutation` is, not what was asked for: one unit drawn as `reversed` is `original`. `pieces` partition
-    `text` and say where each slice stood in the segmentation.
+    `order` is what `permutation` is, not what was asked for: one unit drawn as `reversed` is `original`. `pieces`
+    partition `text` and say where each slice stood in the segmentation.
     """
 
     id: str
@@ -122,8 +123,8 @@ class Question:
 class Score:
     """What a model made of a question.
 
-    `metrics` maps a metric's name to a value in [0, 1]; `floors` the same metrics against other facts' targets. `logprob` is in nats,
-    summed over the `target_tokens` tokens of the best target.
+    `metrics` maps a metric's name to a value in [0, 1]; `floors` the same metrics against other facts' targets.
+    `logprob` is in nats, summed over the `target_tokens` tokens of the best target.
     """
 
     question: Question

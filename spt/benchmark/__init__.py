@@ -1,0 +1,116 @@
+"""Question sets and corpora: makers of ours, readers of the public ones, and the file they are scored from."""
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spt.benchmark import celebrity_relations, instructions, person_description
+from spt.benchmark.fictional_people import make_fictional_people
+from spt.benchmark.folder import Counts
+from spt.benchmark.grammar import Grammar
+from spt.benchmark.hub import REPOSITORY, download
+from spt.benchmark.questions import RULES, QuestionSet, read_questions, write_questions
+from spt.errors import InputError
+
+__all__ = [
+    "BENCHMARKS", "RULES", "Benchmark", "Grammar", "QuestionSet", "fetch_benchmark", "make_benchmark", "read_questions",
+    "write_questions",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A line of `spt benchmark list`, and how it is made.
+
+    `options` are what `make` takes besides `output`; `files` what a public set is read from (none: it is generated).
+    """
+
+    description: str
+    source: str
+    licence: str
+    make: Callable[..., Counts]
+    options: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @property
+    def fetchable(self) -> bool:
+        """Return whether its files come from the Hub."""
+        return bool(self.files)
+
+
+def _make_fictional_people(output: Path, *, people: Sequence[int] = (50, 50, 100), seed: int = 0) -> Counts:
+    name_first, description_first, both = people
+    return make_fictional_people(
+        output, name_first=name_first, description_first=description_first, both=both, seed=seed
+    )
+
+
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "fictional-people": Benchmark(
+        "invented people, each with one description, taught from the name, from the description, or from both",
+        "generated", "CC0-1.0", _make_fictional_people, ("people", "seed"),
+    ),
+    "person-description": Benchmark(
+        "invented celebrities and their deeds (Berglund et al., experiment 1)",
+        REPOSITORY, "MIT", person_description.make_person_description, ("people", "seed"), person_description.FILES,
+    ),
+    "celebrity-relations": Benchmark(
+        "celebrities and their parents (Berglund et al., experiment 2)",
+        REPOSITORY, "MIT", celebrity_relations.make_celebrity_relations, (), celebrity_relations.FILES,
+    ),
+    "instructions": Benchmark(
+        "instructions of how to answer questions (Berglund et al., experiment 3)",
+        REPOSITORY, "MIT", instructions.make_instructions, (), instructions.FILES,
+    ),
+}  # fmt: skip
+"""Every benchmark by its name."""
+
+
+def make_benchmark(
+    name: str, output: Path, *, source: Path | None = None, people: Sequence[int] | None = None, seed: int | None = None
+) -> Counts:
+    """Return the counts of a benchmark written to `output`, read from the folder `source` where it is a public one.
+
+    Raises InputError for an unknown name, a source that is missing or not wanted, or an option the benchmark has not.
+    """
+    benchmark = _find(name)
+    given: dict[str, Any] = {"people": people, "seed": seed}
+    given = {option: value for option, value in given.items() if value is not None}
+    foreign = [f"--{option}" for option in given if option not in benchmark.options]
+    if foreign:
+        raise InputError(f"{name} takes no {' or '.join(foreign)}; it is made whole")
+    if benchmark.fetchable:
+        if source is None:
+            raise InputError(f"{name} is read from files: give --from FOLDER, or run: spt benchmark fetch {name}")
+        return benchmark.make(source, output, **given)
+    if source is not None:
+        raise InputError(f"{name} is generated; leave out --from")
+    return benchmark.make(output, **given)
+
+
+def fetch_benchmark(
+    name: str,
+    output: Path,
+    *,
+    revision: str | None = None,
+    people: Sequence[int] | None = None,
+    seed: int | None = None,
+) -> Counts:
+    """Return the counts of a public benchmark written to `output`, its files downloaded from the Hub.
+
+    Raises InputError, MissingError where the Hub is out of reach.
+    """
+    benchmark = _find(name)
+    if not benchmark.fetchable:
+        raise InputError(f"{name} is generated: run spt benchmark make {name}")
+    return make_benchmark(name, output, source=download(name, benchmark.files, revision), people=people, seed=seed)
+
+
+def _find(name: str) -> Benchmark:
+    if name not in BENCHMARKS:
+        near = difflib.get_close_matches(name, BENCHMARKS, n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(BENCHMARKS)}."
+        raise InputError(f"no benchmark {name!r}. {hint}")
+    return BENCHMARKS[name]

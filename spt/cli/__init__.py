@@ -1,0 +1,33 @@
+"""The commands. Each reads a config, calls one stage, and prints its result; they hold no logic of their own.
+
+Exit codes: 0 done, 1 the work failed, 2 the user's input was wrong. Results go to standard output, everything else to
+standard error.
+"""
+
+import os
+import sys
+
+from rich.console import Console
+
+from spt.errors import SptError
+
+
+def main() -> None:
+    """Run the command line; print an error of ours in one paragraph instead of a traceback."""
+    # Their bars and notices would tear ours; set before they are imported.
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from spt.cli.app import app
+
+    try:
+        app()
+    except SptError as error:
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        console.print("error: ", style="bold red", end="")
+        console.print(str(error), markup=False)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:  # the reader of our output went away
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

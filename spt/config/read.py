@@ -1,69 +1,23 @@
-"""YAML files and `--set` overrides → Config.
+"""Experiment files and `--set` overrides → Config.
 
-YAML is read by the rules of version 1.2 (core schema): `2e-5` is a number, `no` and dates are text, which a boolean field
-then accepts as false. A key given twice is an error.
+In: a YAML file, the files it `extends`, and overrides. Out: a Config, or a ConfigError that lists every problem.
+Trade-off: layers are merged two levels deep (section, key), so that a method's `permute.orders` replaces those below
+instead of mixing with them.
 """
 
 import difflib
-import re
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from spt.artifact import write_atomically
+from spt.config.explain import explain_problem, show
 from spt.config.schema import Config
+from spt.config.yaml_text import dump_yaml, parse_yaml
 from spt.errors import ConfigError
-
-
-class _Loader(yaml.SafeLoader):
-    """SafeLoader with YAML 1.2 scalars and without duplicate keys."""
-
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return a mapping; raises on a key given twice."""
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]  # PyYAML's stubs
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is given twice", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-for _tag, _pattern, _first in (
-    ("null", r"~|null|Null|NULL|", "~nN\0"),
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("int", r"[-+]?[0-9]+", "-+0123456789"),
-    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+0123456789."),
-    ("merge", r"<<", "<"),
-):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"), list(_first) + [""])
-
-
-def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
-    return int(loader.construct_scalar(node))
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
-
-
-def parse_yaml(text: str, source: str) -> Any:
-    """Return the value of YAML text.
-
-    Raises ConfigError with `source`, line and column.
-    """
-    try:
-        return yaml.load(text, _Loader)  # noqa: S506  # _Loader is a SafeLoader
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
-        raise ConfigError(f"{place}: {error.problem or 'not YAML'}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{source}: not YAML ({error})") from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -75,24 +29,39 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _read_layers(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
-    if path.resolve() in above:
-        raise ConfigError(f"{path}: extends itself, by way of {' -> '.join(map(str, above))}")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error})") from None
-    own = parse_yaml(text, str(path))
+    if path.resolve() in [other.resolve() for other in above]:
+        raise ConfigError(f"{path}: extends itself: {' -> '.join(map(str, (*above, path)))}; remove one extends")
+    own = parse_yaml(_read_text(path, above), str(path))
     if not isinstance(own, dict):
-        raise ConfigError(f"{path}: an experiment is a mapping of sections, not {type(own).__name__}")
+        raise ConfigError(f"{path}: must be a mapping of sections, such as name: mine (given: {show(own)})")
     parents = own.pop("extends", [])
+    if isinstance(parents, str):
+        parents = [parents]
+    if not isinstance(parents, list) or not all(isinstance(parent, str) for parent in parents):
+        raise ConfigError(f"{path}: extends must be a file or a list of files (given: {show(parents)})")
     layered: dict[str, Any] = {}
-    for parent in [parents] if isinstance(parents, str) else parents:
-        layered = lay_over(layered, _read_layers(path.parent / parent, (*above, path.resolve())))
+    for parent in parents:
+        layered = lay_over(layered, _read_layers(path.parent / parent, (*above, path)))
     return lay_over(layered, own)
 
 
+def _read_text(path: Path, above: Sequence[Path]) -> str:
+    by = f", which {above[-1]} extends" if above else ""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        beside = sorted(os.listdir(path.parent)) if path.parent.is_dir() else []
+        near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.5)
+        hint = f"did you mean {path.parent / near[0]}?" if near else "give the path of a YAML file"
+        raise ConfigError(f"{path}{by}: does not exist; {hint}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}{by}: is not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"{path}{by}: cannot be read ({error.strerror}); give a readable YAML file") from None
+
+
 def lay_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `above` laid over `below`: sections merge key by key, and a key's value replaces the one below as a whole."""
+    """Return `above` laid over `below`: sections merge key by key, a key's value replaces the one below as a whole."""
     merged = dict(below)
     for section, value in above.items():
         under = merged.get(section)
@@ -106,18 +75,22 @@ def apply_override(values: dict[str, Any], override: str) -> dict[str, Any]:
     Raises ConfigError.
     """
     key, equals, text = override.partition("=")
-    if not equals or not key.strip():
+    *parents, leaf = (part.strip() for part in key.split("."))
+    if not equals or not all((*parents, leaf)):
         raise ConfigError(f"--set {override!r}: write KEY=VALUE, such as train.learning_rate=2e-5")
-    *parents, leaf = key.strip().split(".")
+    if not parents and leaf == "extends":
+        raise ConfigError(f"--set {override!r}: extends stands in a file; give a file that extends both")
     root = dict(values)
     inner = root
     for parent in parents:
         child = inner.get(parent)
         if child is not None and not isinstance(child, dict):
-            raise ConfigError(f"--set {override!r}: {parent} holds {child!r}, which has no keys")
+            raise ConfigError(f"--set {override!r}: {parent} holds {show(child)}, which has no keys")
         inner[parent] = dict(child or {})
         inner = inner[parent]
-    inner[leaf] = parse_yaml(text, f"--set {key}")
+    # Alone, these would open an empty block or a comment: `permute.delimiter=|` means the sign itself.
+    literal = text.strip()[:1] in ("|", ">", "#")
+    inner[leaf] = text.strip() if literal else parse_yaml(text, f"--set {key}")
     return root
 
 
@@ -132,49 +105,10 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        problems = "\n  ".join(_describe(problem) for problem in error.errors())
+        problems = "\n  ".join(explain_problem(problem, Config) for problem in error.errors())
         raise ConfigError(f"{path}:\n  {problems}") from None
 
 
 def write_config(config: Config, path: Path) -> None:
     """Write the resolved experiment, every default spelt out; reading it gives an equal Config."""
-    text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=100)
-    write_atomically(path, text)
-
-
-def _describe(problem: Any) -> str:
-    loc = [str(part) for part in problem["loc"] if not str(part).startswith(("tuple[", "str", "constrained"))]
-    key = ".".join(loc) or "(the file)"
-    if problem["type"] == "extra_forbidden":
-        return f"{key}: unknown key. {_suggest(loc)}"
-    message = problem["msg"].removeprefix("Value error, ")
-    value = problem.get("input")
-    shown = "" if isinstance(value, (dict, BaseModel)) else f" (given: {value!r})"
-    hint = (
-        " Write a number without quotes, such as 2e-5 or 16."
-        if "_parsing" in problem["type"] and _is_number(problem)
-        else ""
-    )
-    return f"{key}: {message}{shown}{hint}"
-
-
-def _is_number(problem: Any) -> bool:
-    return str(problem["type"]).startswith(("int", "float"))
-
-
-def _suggest(loc: Sequence[str]) -> str:
-    known = sorted(_fields_at(loc[:-1]))
-    near = difflib.get_close_matches(loc[-1], known, n=1, cutoff=0.5)
-    return f"Did you mean {near[0]}?" if near else f"Known here: {', '.join(known)}."
-
-
-def _fields_at(loc: Sequence[str]) -> list[str]:
-    section: type[BaseModel] = Config
-    for part in loc:
-        field = section.model_fields.get(part)
-        kinds = [field.annotation, *get_args(field.annotation)] if field else []
-        inner = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
-        if not inner:
-            return []
-        section = inner[0]
-    return ["extends", *section.model_fields] if section is Config else list(section.model_fields)
+    write_atomically(path, dump_yaml(config.model_dump(mode="json")))

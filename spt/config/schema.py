@@ -5,26 +5,27 @@ Names are those of transformers' `TrainingArguments`, peft and datasets where th
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Positive = Annotated[float, Field(gt=0)]
-NonNegative = Annotated[float, Field(ge=0)]
+from spt.config.values import Fraction, Integer, NonNegative, Number, OneOrMore, Positive, PositiveInt, Text
+
+Metric = Literal["exact", "startswith", "contains"]
 Order = Literal["original", "reversed", "shuffled", "rotated"]
 
 
 class Section(BaseModel):
     """A part of the experiment file: frozen, and closed to unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Fields(Section):
     """Which fields of a row hold what: `text`, or `prompt` and `completion`, joined exactly as given."""
 
-    text: str | None = None
-    prompt: str | None = None
-    completion: str | None = None
-    id: str = "id"
+    text: Text | None = None
+    prompt: Text | None = None
+    completion: Text | None = None
+    id: Text = "id"
 
     @model_validator(mode="after")
     def _one_text(self) -> Self:
@@ -45,12 +46,12 @@ class Fields(Section):
 class Source(Section):
     """Where a corpus lies: files (`path`: a file, glob, folder, or `-`), or a dataset of the Hub (`hub`)."""
 
-    path: str | tuple[str, ...] | None = None
-    hub: str | None = None
-    name: str | None = None
-    split: str = "train"
-    data_files: str | tuple[str, ...] | None = None
-    revision: str | None = None
+    path: OneOrMore | None = None
+    hub: Text | None = None
+    name: Text | None = None
+    split: Text = "train"
+    data_files: OneOrMore | None = None
+    revision: Text | None = None
     fields: Fields = Fields()
 
     @model_validator(mode="after")
@@ -58,8 +59,10 @@ class Source(Section):
         if (self.path is None) == (self.hub is None):
             raise ValueError("give either path (a file, a glob, a folder, or -) or hub (a dataset id)")
         hub_only = [key for key in ("name", "data_files", "revision") if getattr(self, key) is not None]
+        # The default is no sign that a split was asked for.
+        hub_only += ["split"] if self.split != "train" else []
         if self.hub is None and hub_only:
-            raise ValueError(f"{', '.join(hub_only)} belong to a Hub dataset; give hub instead of path")
+            raise ValueError(f"{', '.join(hub_only)}: only for a Hub dataset; give hub instead of path, or remove it")
         return self
 
     @property
@@ -71,7 +74,7 @@ class Source(Section):
 class Questions(Section):
     """A question set: a JSON Lines file (CSV, TSV and the other formats of a corpus work too)."""
 
-    path: str
+    path: Text
 
 
 class Data(Section):
@@ -81,7 +84,7 @@ class Data(Section):
     questions: Questions | None = None
     on_error: Literal["stop", "reject"] = "stop"
     limit: PositiveInt | None = None
-    segmented: str | None = None
+    segmented: Text | None = None
     shard_size: PositiveInt = 10_000
 
     @model_validator(mode="after")
@@ -95,7 +98,7 @@ class Segment(Section):
     """How sentences are cut into units."""
 
     segmenter: Literal["spacy", "word", "sentence"] = "spacy"
-    pipeline: str = "en_core_web_sm"
+    pipeline: Text = "en_core_web_sm"
 
 
 class Permute(Section):
@@ -103,8 +106,8 @@ class Permute(Section):
 
     orders: dict[Order, NonNegative] = {"original": 1.0}
     max_units: PositiveInt = 32
-    delimiter: str | None = None
-    order_tag: str | None = None
+    delimiter: Text | None = None
+    order_tag: Text | None = None
 
     @model_validator(mode="after")
     def _some_weight(self) -> Self:
@@ -129,8 +132,8 @@ class FromScratch(Section):
 class Model(Section):
     """What is trained: a base (Hub id, folder, or .gguf file) or a model from scratch, whole or through LoRA."""
 
-    base: str | None = None
-    revision: str | None = None
+    base: Text | None = None
+    revision: Text | None = None
     from_scratch: FromScratch | None = None
     dtype: Literal["float32", "bfloat16"] = "float32"
     lora: dict[str, Any] | None = None
@@ -155,14 +158,14 @@ class Train(Section):
     max_steps: PositiveInt | None = None
     batch_size: PositiveInt = 16
     micro_batch_size: PositiveInt = 16
-    max_length: Annotated[int, Field(ge=4)] = 512
+    max_length: Annotated[int, Number, Field(ge=4)] = 512
     too_long: Literal["truncate", "reject"] = "truncate"
     learning_rate: Positive = 1e-4
     lr_scheduler_type: Literal["cosine", "linear", "constant"] = "cosine"
-    warmup_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.03
+    warmup_ratio: Fraction = 0.03
     weight_decay: NonNegative = 0.0
-    adam_beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    adam_beta2: Annotated[float, Field(ge=0, lt=1)] = 0.999
+    adam_beta1: Fraction = 0.9
+    adam_beta2: Fraction = 0.999
     max_grad_norm: Positive = 1.0
     gradient_checkpointing: bool = False
     logging_steps: PositiveInt = 10
@@ -175,12 +178,12 @@ class Train(Section):
 class Evaluate(Section):
     """How the model is asked. `headline` is the metric of the table (default: the question set's own)."""
 
-    metrics: tuple[Literal["exact", "startswith", "contains"], ...] = ("exact", "startswith", "contains")
-    headline: Literal["exact", "startswith", "contains"] | None = None
+    metrics: Annotated[tuple[Metric, ...], Field(min_length=1)] = ("exact", "startswith", "contains")
+    headline: Metric | None = None
     batch_size: PositiveInt = 64
     max_new_tokens: PositiveInt = 64
-    fluency_samples: Annotated[int, Field(ge=0)] = 200
-    neutral_text: str | None = None
+    fluency_samples: Integer = 200
+    neutral_text: Text | None = None
     limit: PositiveInt | None = None
 
     @model_validator(mode="after")
@@ -193,9 +196,9 @@ class Evaluate(Section):
 class Config(Section):
     """One experiment."""
 
-    name: Annotated[str, Field(min_length=1)]
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    output: str = ""
+    name: Annotated[Text, Field(min_length=1)]
+    seed: Annotated[int, Number, Field(ge=0, lt=2**63)] = 0
+    output: Text = ""
     data: Data
     segment: Segment = Segment()
     augment: tuple[()] = ()

@@ -1,0 +1,33 @@
+"""Record → Segmentation: where the units of a text start.
+
+One file a segmenter, and a mapping from names to them; no registry. In: the `segment` section of an experiment. Out:
+a `Segmenter`. Trade-off: spaCy is imported when the first text comes, not when a segmenter is made, so that a finished
+stage is reused without waiting for it.
+"""
+
+from collections.abc import Callable, Mapping
+
+from spt.config import Segment
+from spt.errors import ConfigError
+from spt.segment.protocol import Segmenter
+from spt.segment.sentence import SentenceSegmenter
+from spt.segment.spacy_units import SpacySegmenter
+from spt.segment.word import WordSegmenter
+
+__all__ = ["SEGMENTERS", "Segmenter", "make_segmenter"]
+
+SEGMENTERS: Mapping[str, Callable[[Segment], Segmenter]] = {
+    "spacy": lambda settings: SpacySegmenter(settings.pipeline),
+    "sentence": lambda settings: SentenceSegmenter(settings.pipeline),
+    "word": lambda settings: WordSegmenter(),
+}
+
+
+def make_segmenter(settings: Segment) -> Segmenter:
+    """Return the segmenter that `settings` name.
+
+    Raises MissingError where its pipeline is not installed.
+    """
+    if settings.segmenter not in SEGMENTERS:
+        raise ConfigError(f"segment.segmenter: {settings.segmenter!r} is not one of {', '.join(SEGMENTERS)}")
+    return SEGMENTERS[settings.segmenter](settings)

@@ -1,0 +1,97 @@
+"""`spt benchmark list / make / fetch`: corpora with their questions."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spt.cli.options import Json, console, emit
+
+app = typer.Typer(no_args_is_help=True, help="Bundled, generated and public corpora with their questions.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A name from `spt benchmark list`.")]
+Target = Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Where to write (default: data/NAME).")]
+People = Annotated[
+    str | None,
+    typer.Option("--people", metavar="N,N,N", help="People taught name first, description first, both ways."),
+]
+Seed = Annotated[int | None, typer.Option("--seed", help="Of what is generated or sampled (default 0).")]
+
+
+@app.command("list")
+def list_benchmarks(as_json: Json = False) -> None:
+    """Print the benchmarks that can be made or fetched.
+
+    Example: `spt benchmark list`
+    """
+    from spt.benchmark import BENCHMARKS
+
+    if as_json:
+        emit({name: b.description for name, b in BENCHMARKS.items()}, as_json=True)
+        return
+    for name, benchmark in BENCHMARKS.items():
+        how = f"spt benchmark fetch {name}" if benchmark.fetchable else f"spt benchmark make {name}"
+        console().print(f"[bold]{name}[/]  {benchmark.description} ({benchmark.licence})\n    {how}")
+
+
+@app.command()
+def make(
+    name: Name,
+    source: Annotated[Path | None, typer.Option("--from", metavar="DIR", help="The public set's own files.")] = None,
+    output: Target = None,
+    people: People = None,
+    seed: Seed = None,
+    as_json: Json = False,
+) -> None:
+    """Write a benchmark's corpus, questions and card.
+
+    Example: `spt benchmark make fictional-people --people 500,500,1000 --output data/large`
+    """
+    from spt.benchmark import make_benchmark
+
+    options = _options(people, seed)
+    if source is not None:
+        options["source"] = source
+    _done(make_benchmark(name, _place(name, output), **options), _place(name, output), as_json)
+
+
+@app.command()
+def fetch(
+    name: Name,
+    output: Target = None,
+    people: People = None,
+    seed: Seed = None,
+    revision: Annotated[str | None, typer.Option(help="A commit, tag or branch of the Hub repository.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Fetch a public benchmark from the Hub, and write it in spt's formats.
+
+    Example: `spt benchmark fetch person-description`
+    """
+    from spt.benchmark import fetch_benchmark
+
+    place = _place(name, output)
+    _done(fetch_benchmark(name, place, revision=revision, **_options(people, seed)), place, as_json)
+
+
+def _place(name: str, output: Path | None) -> Path:
+    return output or Path("data") / name.replace("-", "_")
+
+
+def _options(people: str | None, seed: int | None) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if people is not None:
+        parts = people.replace(",", " ").split()
+        if len(parts) != 3 or not all(part.isdigit() for part in parts):
+            raise typer.BadParameter(f"{people!r}: give three whole numbers, such as 10,10,10", param_hint="--people")
+        options["people"] = tuple(int(part) for part in parts)
+    if seed is not None:
+        options["seed"] = seed
+    return options
+
+
+def _done(counts: Any, place: Path, as_json: bool) -> None:
+    if as_json:
+        emit(dict(counts), as_json=True)
+        return
+    console().print(f"{place}: " + ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in counts.items()))

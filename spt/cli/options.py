@@ -1,0 +1,64 @@
+"""The flags that commands share, and what they make of a config."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from spt.config import Config, read_config, write_config
+from spt.progress import configure
+
+ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG", help="The experiment: a YAML file.", show_default=False)]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a value, such as train.learning_rate=2e-5. Repeatable."),
+]
+Output = Annotated[
+    str | None, typer.Option("--output", metavar="DIR", help="Write here instead of the config's output.")
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Use the first N records only (questions: evaluate).")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the inputs and say what would be done; write nothing.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what another configuration wrote.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object on standard output.")]
+
+
+def is_main_process() -> bool:
+    """Return whether this process is the one that speaks: rank 0, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def setup(
+    path: Path, overrides: list[str] | None, *, output: str | None, quiet: bool, limit: str | None = None
+) -> Config:
+    """Return the config with the command line laid over it, and switch messages on or off."""
+    configure(enabled=not quiet and is_main_process())
+    extra = [*(overrides or [])]
+    if output is not None:
+        extra.append(f"output={json.dumps(output)}")
+    if limit is not None:
+        extra.append(limit)
+    return read_config(path, extra)
+
+
+def save_config(config: Config) -> None:
+    """Keep the resolved experiment beside its results."""
+    if is_main_process():
+        write_config(config, Path(config.output) / "config.yaml")
+
+
+def emit(result: Any, *, as_json: bool) -> None:
+    """Print a result as JSON, where asked for."""
+    if as_json and is_main_process():
+        sys.stdout.write(json.dumps(result, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+def console() -> Console:
+    """Return the console of results (standard output)."""
+    return Console(highlight=False)

@@ -1,0 +1,187 @@
+"""`spt show`: one sentence through every stage of the picture, coloured.
+
+Colours only support what the text says: units are also parted by `|`, tokens by `·`, and tokens that are not learned
+are dim and in brackets.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from spt.artifact import read_json
+from spt.checkpoint import checkpoints
+from spt.cli.options import ConfigFile, Json, Output, Quiet, Set, console, emit, setup
+from spt.config import Config
+from spt.corpus import read_records, stop
+from spt.encode import IGNORED, Encoder
+from spt.errors import InputError
+from spt.permute import ORDERS, generator_for, permute
+from spt.records import Ordering, Record, Segmentation
+
+UNIT_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
+
+
+def show(
+    config: ConfigFile,
+    text: Annotated[str | None, typer.Option("--text", help="The sentence (default: the corpus's first).")] = None,
+    overrides: Set = None,
+    output: Output = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Show one sentence in every stage: units, orders, tokens, what is learned, loss, scores.
+
+    Example: `spt show configs/demo/spt.yaml --text "Ann Lee wrote The Salt Road."`
+    """
+    settings = setup(config, overrides, output=output, quiet=quiet)
+    from spt.segment import make_segmenter
+
+    record = _record(settings, text)
+    segmentation = make_segmenter(settings.segment).segment([record])[0]
+    orderings = draw_each(segmentation, settings)
+    if as_json:
+        emit(
+            {"text": record.text, "units": segmentation.units, "orders": {o.order: o.text for o in orderings}},
+            as_json=True,
+        )
+        return
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("corpus", Text(record.text))
+    table.add_row("segment", _units(segmentation))
+    table.add_row("permute", Group(*(_ordering(ordering, segmentation, settings) for ordering in orderings)))
+    for name, cell in _model_rows(settings, orderings):
+        table.add_row(name, cell)
+    console().print(table)
+
+
+def draw_each(segmentation: Segmentation, config: Config) -> list[Ordering]:
+    """Return one ordering for each order of the config that has weight, distinct from one another by name."""
+    settings = config.permute
+    found: dict[str, Ordering] = {}
+    for order in ORDERS:
+        if settings.orders.get(order, 0) > 0:
+            generator = generator_for(config.seed, 0, segmentation.id)
+            drawn = permute(segmentation, order, generator, max_units=settings.max_units, delimiter=settings.delimiter)
+            found.setdefault(drawn.order, drawn)
+    return list(found.values())
+
+
+def _record(config: Config, text: str | None) -> Record:
+    if text is not None:
+        if not text.strip():
+            raise InputError("--text is blank; give a sentence")
+        return Record("shown", text, "--text", 1)
+    if config.data.train is None:
+        raise InputError("the config has no corpus (data.train); give --text")
+    return next(read_records(config.data.train, reject=stop, limit=1))
+
+
+def _units(segmentation: Segmentation) -> Text:
+    cell = Text()
+    for number, unit in enumerate(segmentation.units):
+        cell.append(unit.strip(), UNIT_COLOURS[number % len(UNIT_COLOURS)])
+        cell.append(" | " if number < len(segmentation.units) - 1 else "", "dim")
+    cell.append(f"   ({len(segmentation.units)} units, {segmentation.segmenter})", "dim")
+    return cell
+
+
+def _ordering(ordering: Ordering, segmentation: Segmentation, config: Config) -> Text:
+    weights = config.permute.orders
+    share = weights.get(ordering.order, 0) / sum(weights.values())
+    cell = Text(f"{ordering.order} {share:.0%}  ", "dim")
+    starts = [start for start, _ in segmentation.spans]
+    for piece in ordering.pieces:
+        style = "dim"
+        if piece.source is not None and ordering.text[piece.start : piece.end].strip():
+            unit = max(index for index, start in enumerate(starts) if start <= piece.source)
+            style = UNIT_COLOURS[unit % len(UNIT_COLOURS)]
+        cell.append(ordering.text[piece.start : piece.end], style)
+    return cell
+
+
+def _model_rows(config: Config, orderings: list[Ordering]) -> list[tuple[str, Any]]:
+    """Return the rows from encode on; what is not trained yet says which command does it."""
+    from spt.batch import collate
+    from spt.model.tag import choose_tag
+
+    rows: list[tuple[str, Any]] = []
+    tokenizer = _tokenizer(config)
+    if tokenizer is None:
+        rows.append(("encode", Text("the tokenizer is trained on the corpus by `spt train`", "dim")))
+    else:
+        tag = choose_tag(tokenizer, config.permute.order_tag)
+        encoder = Encoder(tokenizer, tag, config.train.max_length, config.train.too_long)
+        examples = encoder.encode(orderings)
+        rows.append(("encode", Group(*(_tokens(example, tokenizer) for example in examples))))
+        batch = collate(examples, tokenizer.pad_token_id or 0)
+        filled = int(batch.attention_mask.sum()) / batch.attention_mask.numel()
+        height, width = batch.input_ids.shape
+        shape = f"{height} x {width} tokens, {1 - filled:.0%} padding, {batch.target_tokens} learned"
+        rows.append(("batch", Text(shape)))
+    rows += _result_rows(config, tokenizer, orderings)
+    return rows
+
+
+def _tokenizer(config: Config) -> Any:
+    from transformers import AutoTokenizer
+
+    from spt.model import load_tokenizer
+
+    if config.model.base is not None:
+        return load_tokenizer(config.model)
+    own = Path(config.output) / "train" / "tokenizer"
+    return AutoTokenizer.from_pretrained(str(own)) if own.exists() else None
+
+
+def _tokens(example: Any, tokenizer: Any) -> Text:
+    cell = Text()
+    for place, (token, label) in enumerate(zip(example.input_ids, example.labels, strict=True)):
+        text = tokenizer.decode([token]).replace("\n", "\\n")
+        cell.append("·" if place else "", "dim")
+        cell.append(f"[{text}]" if label == IGNORED else text, "dim" if label == IGNORED else "")
+    return cell
+
+
+def _result_rows(config: Config, tokenizer: Any, orderings: list[Ordering]) -> list[tuple[str, Any]]:
+    output = Path(config.output)
+    final = output / "train" / "final"
+    saved = checkpoints(output / "train" / "checkpoints")
+    place = str(final) if final.exists() else str(saved[-1]) if saved else "none yet: `spt train CONFIG`"
+    summary, page = output / "evaluate" / "summary.json", output / "report.html"
+    return [
+        ("loss", _losses(config, final, orderings)),
+        ("checkpoint", Text(place)),
+        ("score", _scores(read_json(summary)) if summary.exists() else Text("none yet: `spt evaluate CONFIG`", "dim")),
+        ("report", Text(str(page) if page.exists() else "none yet: `spt report RUN`")),
+    ]
+
+
+def _losses(config: Config, final: Path, orderings: list[Ordering]) -> Text:
+    if not final.exists():
+        return Text("not trained yet", "dim")
+    from spt.model import load_trained
+    from spt.score.likelihood import log_probabilities
+
+    model, tokenizer = load_trained(str(final), dtype=config.model.dtype)
+    results = log_probabilities(model, tokenizer, [("", ordering.text) for ordering in orderings], 16)
+    parts = [
+        f"{ordering.order} {-nats / max(tokens, 1):.2f}"
+        for ordering, (nats, tokens) in zip(orderings, results, strict=True)
+    ]
+    return Text(f"{', '.join(parts)} nats a token, untagged, after training")
+
+
+def _scores(summary: dict[str, Any]) -> Text:
+    headline = summary["headline"]
+    parts = [
+        f"{direction} {summary[direction][headline]['value']:.1%}"
+        for direction in ("forward", "reversed")
+        if summary.get(direction)
+    ]
+    return Text(f"{', '.join(parts)} ({headline})")

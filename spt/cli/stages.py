@@ -1,0 +1,193 @@
+"""`spt run`, `preprocess`, `train`, `evaluate`, `report`."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spt.artifact import read_json
+from spt.cli.options import (
+    ConfigFile,
+    DryRun,
+    Force,
+    Json,
+    Limit,
+    Output,
+    Quiet,
+    Set,
+    console,
+    emit,
+    is_main_process,
+    save_config,
+    setup,
+)
+from spt.cli.plan import print_plan
+from spt.config import Config
+from spt.errors import InputError
+from spt.progress import configure
+
+
+def run(
+    config: ConfigFile,
+    overrides: Set = None,
+    output: Output = None,
+    limit: Limit = None,
+    dry_run: DryRun = False,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Preprocess, train, evaluate, report: a corpus in, the forward/reversed table out.
+
+    Example: `spt run configs/demo/spt.yaml --set train.epochs=20 --output runs/mine`
+    """
+    settings = setup(config, overrides, output=output, quiet=quiet, limit=_data_limit(limit))
+    if dry_run:
+        print_plan(settings, ("preprocess", "train", "evaluate"))
+        return
+    from spt.score import evaluate as evaluate_stage
+    from spt.train import train as train_stage
+
+    if settings.data.segmented is None and is_main_process():
+        _preprocess(settings, force)
+    _wait_for_segmented(settings)
+    train_stage(settings, force=force)
+    if settings.data.questions is not None:
+        evaluate_stage(settings, force=force)
+    save_config(settings)
+    if settings.data.questions is not None and is_main_process():
+        emit(_report([Path(settings.output)], None, show=not as_json), as_json=as_json)
+
+
+def preprocess(
+    config: ConfigFile,
+    overrides: Set = None,
+    output: Output = None,
+    limit: Limit = None,
+    dry_run: DryRun = False,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Cut a corpus into units: corpus → `OUTPUT/segmented/`.
+
+    Example: `spt preprocess configs/demo/base.yaml --set data.train.path=facts.csv`
+    """
+    settings = setup(config, overrides, output=output, quiet=quiet, limit=_data_limit(limit))
+    if dry_run:
+        print_plan(settings, ("preprocess",))
+        return
+    folder = _preprocess(settings, force)
+    save_config(settings)
+    emit(read_json(folder / "manifest.json"), as_json=as_json)
+
+
+def train(
+    config: ConfigFile,
+    overrides: Set = None,
+    output: Output = None,
+    dry_run: DryRun = False,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Fine-tune on segmented data → `OUTPUT/train/`; on several devices under torchrun or accelerate launch.
+
+    Example: `torchrun --nproc_per_node 2 -m spt train configs/demo/spt.yaml`
+    """
+    settings = setup(config, overrides, output=output, quiet=quiet)
+    if dry_run:
+        print_plan(settings, ("train",))
+        return
+    from spt.train import train as train_stage
+
+    folder = train_stage(settings, force=force)
+    save_config(settings)
+    emit(read_json(folder / "manifest.json"), as_json=as_json)
+
+
+def evaluate(
+    config: ConfigFile,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="PATH_OR_ID", help="Ask this model instead of the trained one."),
+    ] = None,
+    overrides: Set = None,
+    output: Output = None,
+    limit: Limit = None,
+    dry_run: DryRun = False,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Ask the questions forward and reversed → `OUTPUT/evaluate/`.
+
+    Example: `spt evaluate configs/demo/spt.yaml --model runs/demo/spt/train/final`
+    """
+    cut = None if limit is None else f"evaluate.limit={limit}"
+    settings = setup(config, overrides, output=output, quiet=quiet, limit=cut)
+    if dry_run:
+        print_plan(settings, ("evaluate",))
+        return
+    from spt.score import evaluate as evaluate_stage
+
+    folder = evaluate_stage(settings, model=model, force=force)
+    save_config(settings)
+    if is_main_process():
+        if not as_json:
+            _print_table([Path(settings.output)])
+        emit(read_json(folder / "summary.json"), as_json=as_json)
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.")],
+    output: Output = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Put runs side by side → table, `report.html`, `report.md`, `report.json`, plots.
+
+    Example: `spt report runs/demo/baseline runs/demo/spt --output runs/demo`
+    """
+    configure(enabled=not quiet)
+    emit(_report(runs, output, show=not as_json), as_json=as_json)
+
+
+def _data_limit(limit: int | None) -> str | None:
+    return None if limit is None else f"data.limit={limit}"
+
+
+def _preprocess(settings: Config, force: bool) -> Path:
+    from spt.preprocess import preprocess as preprocess_stage
+
+    return preprocess_stage(settings, force=force)
+
+
+def _wait_for_segmented(settings: Config) -> None:
+    """Wait until rank 0 has segmented the corpus; before a process group exists there is no watchdog to trip."""
+    if not is_main_process():
+        from spt.preprocess import wait_for_segmented
+
+        wait_for_segmented(Path(settings.output) / "segmented")
+
+
+def _report(folders: list[Path], output: str | None, *, show: bool) -> Any:
+    from spt.progress import say
+    from spt.report import load_run, write_report
+
+    if output is None and len(folders) > 1:
+        raise InputError("several runs go into one report: say where with --output DIR, such as --output runs/demo")
+    runs = [load_run(folder) for folder in folders]
+    place = Path(output) if output is not None else folders[0]
+    result = write_report(runs, place)
+    if show:
+        _print_table(folders)
+    say(f"report: {place / 'report.html'}")
+    return json.loads(json.dumps(result))
+
+
+def _print_table(folders: list[Path]) -> None:
+    from spt.report import load_run, table
+
+    console().print(table([load_run(folder) for folder in folders]))

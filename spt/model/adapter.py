@@ -1,0 +1,50 @@
+"""LoRA through peft: its own keys, checked before anything is loaded.
+
+Trade-off: a tag's row is trained as a delta of one row (`trainable_token_indices`), so the base stays as it was and
+the adapter loads onto it.
+"""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from spt.encode import Tag
+from spt.errors import ModelError
+
+
+def check_lora(settings: Mapping[str, Any]) -> None:
+    """Raise ModelError for a key that peft's LoraConfig does not have."""
+    import inspect
+
+    from peft import LoraConfig
+
+    known = list(inspect.signature(LoraConfig).parameters)
+    for key in settings:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"Did you mean {near[0]}?" if near else "It is no key of peft's LoraConfig."
+            raise ModelError(f"model.lora.{key}: unknown key. {hint}")
+
+
+def add_lora(model: Any, settings: Mapping[str, Any], tag: Tag | None, seed: int) -> Any:
+    """Return the model with LoRA adapters in float32; the tag's row is trained with them.
+
+    Raises ModelError where peft refuses the settings.
+    """
+    import warnings
+
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    check_lora(settings)
+    values = {"target_modules": "all-linear", "task_type": "CAUSAL_LM", **settings}
+    if tag is not None and tag.token_id is not None:
+        values["trainable_token_indices"] = sorted({*values.get("trainable_token_indices", []), tag.token_id})
+    torch.manual_seed(seed)
+    try:
+        with warnings.catch_warnings():
+            # peft reads a name that transformers has since renamed; nothing here depends on it.
+            warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|peft)\.")
+            return get_peft_model(model, LoraConfig(**values))
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"model.lora: {error}") from error

@@ -1,0 +1,100 @@
+"""Tokenizers and models, ready to train or to ask.
+
+    prepare_model   config → Prepared(model, tokenizer, tag): what training starts from
+    load_trained    folder or Hub id → (model, tokenizer): what evaluation and `spt ask` read
+
+Trade-off: everything that is trained is kept in float32, even where computation is bfloat16.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spt.artifact import read_json
+from spt.config import Model
+from spt.encode import Tag
+from spt.errors import ModelError
+from spt.model.adapter import add_lora
+from spt.model.scratch import build_model
+from spt.model.source import resolve_base
+from spt.model.tag import choose_tag, fit_embeddings, suppress_tag
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A model with what training needs to know of it. `grown`: its vocabulary is larger than its base's."""
+
+    model: Any
+    tokenizer: Any
+    tag: Tag | None
+    grown: bool
+
+
+def prepare_model(settings: Model, tokenizer: Any, order_tag: str | None, seed: int) -> Prepared:
+    """Return the model to train, on the CPU, with its adapters and its tag."""
+    tag = choose_tag(tokenizer, order_tag)
+    if settings.from_scratch is not None:
+        model = build_model(settings.from_scratch, tokenizer, seed)
+    else:
+        model = load_base(settings, trained_whole=settings.lora is None)
+    grown = fit_embeddings(model, tokenizer, tag)
+    suppress_tag(model.generation_config, tokenizer, tag)
+    if settings.lora is not None:
+        model = add_lora(model, settings.lora, tag, seed)
+    return Prepared(model, tokenizer, tag, grown)
+
+
+def load_tokenizer(settings: Model) -> Any:
+    """Return the tokenizer of a pretrained base."""
+    assert settings.base is not None
+    return _load("tokenizer", resolve_base(settings.base), settings.revision, settings.trust_remote_code)
+
+
+def load_base(settings: Model, *, trained_whole: bool = False) -> Any:
+    """Return a pretrained base in the dtype of computation, or in float32 where it is trained whole."""
+    import torch
+
+    assert settings.base is not None
+    dtype = torch.float32 if trained_whole else getattr(torch, settings.dtype)
+    extra = {} if settings.attn_implementation is None else {"attn_implementation": settings.attn_implementation}
+    base = resolve_base(settings.base)
+    return _load("model", base, settings.revision, settings.trust_remote_code, dtype=dtype, **extra)
+
+
+def load_trained(place: str, *, dtype: str = "float32", trust_remote_code: bool = False) -> tuple[Any, Any]:
+    """Return (model, tokenizer) from a folder of `spt train`, any model folder, an adapter, a Hub id or a GGUF file.
+
+    The generation config beside an adapter is applied, since peft loads none. Raises ModelError.
+    """
+    import torch
+
+    folder = Path(place)
+    kind = getattr(torch, dtype)
+    if not (folder / "adapter_config.json").exists():
+        base = resolve_base(place)
+        model = _load("model", base, None, trust_remote_code, dtype=kind)
+        return model.eval(), _load("tokenizer", base, None, trust_remote_code)
+    from peft import PeftModel
+    from transformers import GenerationConfig
+
+    base = read_json(folder / "adapter_config.json")["base_model_name_or_path"]
+    model = PeftModel.from_pretrained(_load("model", base, None, trust_remote_code, dtype=kind), place)
+    if (folder / "generation_config.json").exists():
+        model.generation_config = GenerationConfig.from_pretrained(place)
+        model.base_model.model.generation_config = model.generation_config
+    own = place if (folder / "tokenizer_config.json").exists() else base
+    return model.eval(), _load("tokenizer", own, None, trust_remote_code)
+
+
+def _load(what: str, place: str, revision: str | None, trust_remote_code: bool, **extra: Any) -> Any:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    loader = AutoTokenizer if what == "tokenizer" else AutoModelForCausalLM
+    try:
+        return loader.from_pretrained(place, revision=revision, trust_remote_code=trust_remote_code, **extra)
+    except (OSError, ValueError, ImportError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ModelError(
+            f"{place}: the {what} cannot be loaded ({reason}). Give a Hub id that exists (and is reachable: offline, a "
+            "folder), a folder written by save_pretrained, or a .gguf file."
+        ) from error

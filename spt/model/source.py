@@ -1,0 +1,102 @@
+"""Where a base model lies: a Hub id, a local folder, or a GGUF file, which becomes a folder once.
+
+After `resolve_base` the rest of the pipeline knows ids and folders only: a GGUF file is dequantized beside itself, so
+that an adapter has a base to name. Trade-off: the dequantized copy takes four bytes a parameter on disk.
+"""
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from spt.artifact import dump_json, read_json, write_atomically
+from spt.errors import ModelError
+from spt.progress import say
+
+_EDGE = 1 << 20
+"""Bytes read at each end of a large file for its fingerprint."""
+
+
+def resolve_base(base: str) -> str:
+    """Return a Hub id or a folder for a base; a `.gguf` file is dequantized to `FILE.dequantized/` first.
+
+    Raises ModelError for a path that is not there.
+    """
+    if base.endswith(".gguf"):
+        return str(_dequantize(Path(base)).resolve())
+    if is_path(base) and not (Path(base) / "config.json").exists():
+        kind = "is not there" if not Path(base).exists() else "holds no config.json, so it is no model folder"
+        raise ModelError(f"model.base: {base} {kind}; give a Hub id, a folder of save_pretrained, or a .gguf file")
+    return str(Path(base).resolve()) if is_path(base) else base
+
+
+def is_path(base: str) -> bool:
+    """Return whether a base names a place on disk: it exists, or cannot be a Hub id (`owner/name` at most)."""
+    return Path(base).exists() or base.startswith((".", "/", "~")) or base.count("/") > 1
+
+
+def fingerprint(base: str, revision: str | None = None) -> dict[str, Any]:
+    """Return what identifies a base in a stage's key: id and revision, or a hash of the files.
+
+    Of a file above 2 MiB the size and both ends are hashed, so that a 70-billion-parameter folder takes a blink.
+    """
+    path = Path(base)
+    if not path.exists():
+        return {"id": base, "revision": revision}
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    digest = hashlib.sha256()
+    for file in files:
+        relative = file.relative_to(path) if path.is_dir() else file.name
+        digest.update(f"{relative}:{file.stat().st_size}".encode() + _edges(file))
+    return {"sha256": digest.hexdigest()}
+
+
+def _edges(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        start = stream.read(_EDGE)
+        stream.seek(max(file.stat().st_size - _EDGE, 0))
+        return hashlib.sha256(start + stream.read(_EDGE)).digest()
+
+
+def _dequantize(file: Path) -> Path:
+    if not file.is_file():
+        raise ModelError(f"model.base: {file} is not there; give a Hub id, a folder, or a .gguf file")
+    folder = file.with_name(f"{file.name}.dequantized")
+    if not os.access(file.parent, os.W_OK):
+        raise ModelError(
+            f"{file.parent} cannot be written, so {file.name} cannot be dequantized; copy the file elsewhere"
+        )
+    with FileLock(file.with_name(f".{file.name}.lock")):
+        made_of = {"gguf": fingerprint(str(file))}
+        if (folder / "spt.json").exists() and read_json(folder / "spt.json") == made_of:
+            return folder
+        say(f"dequantizing {file.name} to {folder} (once)")
+        _write_dequantized(file, folder, made_of)
+    return folder
+
+
+def _write_dequantized(file: Path, folder: Path, made_of: dict[str, Any]) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    temporary = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            str(file.parent),
+            gguf_file=file.name,
+            quantization_config=GgufConfig(dequantize=True),
+            dtype=torch.float32,
+            local_files_only=True,
+        )
+        tokenizer = AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name, local_files_only=True)
+    except Exception as error:  # the file is the user's, and the readers raise many kinds
+        raise ModelError(f"{file}: cannot be read as a GGUF model ({type(error).__name__}: {error})") from error
+    model.save_pretrained(temporary)
+    tokenizer.save_pretrained(temporary)
+    write_atomically(temporary / "spt.json", dump_json(made_of))
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(temporary, folder)

@@ -1,0 +1,81 @@
+"""The order tag: what stands before an example whose units moved.
+
+`auto` takes an unused reserved token of the tokenizer, else adds a token; the name of a special token is that token;
+any other string is plain text. Trade-off: "unused" is judged by the token's name, since no tokenizer says so.
+"""
+
+import re
+from typing import Any
+
+from spt.encode import Tag
+from spt.errors import ModelError
+
+NEW_TOKEN = "<|order|>"  # noqa: S105  # a token of text, no secret
+_RESERVED = (
+    r"reserved", r"unused", r"<\|?extra_(id_)?\d+", r"dummy", r"placeholder", r"^<(empty_output|gh_stars)>$",
+)  # fmt: skip
+"""Names of tokens that tokenizers keep free, the freest first; the last are StarCoder's, unused by its heirs."""
+
+
+def choose_tag(tokenizer: Any, order_tag: str | None) -> Tag | None:
+    """Return the tag that `permute.order_tag` asks for; with `auto` a token may be added to the tokenizer.
+
+    Raises ModelError for a blank tag.
+    """
+    if order_tag is None:
+        return None
+    if not order_tag.strip():
+        raise ModelError(f"permute.order_tag: {order_tag!r} is blank; give auto, a token, or a text such as '[moved] '")
+    if order_tag == "auto":
+        reserved = _reserved_token(tokenizer)
+        return Tag(token_id=_new_token(tokenizer) if reserved is None else reserved)
+    special = {*tokenizer.all_special_tokens, *tokenizer.get_added_vocab()}
+    if order_tag in special:
+        return Tag(token_id=tokenizer.convert_tokens_to_ids(order_tag))
+    return Tag(text=order_tag)
+
+
+def _reserved_token(tokenizer: Any) -> int | None:
+    used = {tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id}
+    added = sorted(tokenizer.get_added_vocab().items(), key=lambda item: item[1])
+    for pattern in _RESERVED:
+        for name, token_id in added:
+            if token_id not in used and re.search(pattern, name):
+                return int(token_id)
+    return None
+
+
+def _new_token(tokenizer: Any) -> int:
+    tokenizer.add_special_tokens({"additional_special_tokens": [NEW_TOKEN]}, replace_extra_special_tokens=False)
+    return int(tokenizer.convert_tokens_to_ids(NEW_TOKEN))
+
+
+def fit_embeddings(model: Any, tokenizer: Any, tag: Tag | None) -> bool:
+    """Return whether the model's vocabulary had to grow for the tag.
+
+    A new token's rows are the mean of all others, in the input and the output embedding alike (a row of zeros or noise
+    would be an outlier that the model has never met). A reserved token keeps its rows.
+    """
+    import torch
+
+    rows = int(model.get_input_embeddings().weight.shape[0])
+    if tag is None or tag.token_id is None or tokenizer.convert_ids_to_tokens(tag.token_id) != NEW_TOKEN:
+        return False
+    grown: bool = tag.token_id >= rows
+    if grown:
+        model.resize_token_embeddings(tag.token_id + 1, mean_resizing=False)
+    with torch.no_grad():
+        for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
+            weight = layer.weight
+            weight[tag.token_id] = weight[: min(rows, tag.token_id)].float().mean(dim=0).to(weight.dtype)
+    return grown
+
+
+def suppress_tag(generation_config: Any, tokenizer: Any, tag: Tag | None) -> None:
+    """Make a generation config never write the tag, so that a user of the model need not know of it."""
+    if tag is None:
+        return
+    if tag.token_id is not None:
+        generation_config.suppress_tokens = [tag.token_id]
+    else:
+        generation_config.bad_words_ids = [tokenizer(tag.text.strip(), add_special_tokens=False)["input_ids"]]

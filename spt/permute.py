@@ -1,0 +1,149 @@
+"""Segmentation → Ordering: the units of a record in the order drawn for one epoch.
+
+In: a segmentation, the orders' weights, a seed and an epoch. Out: the permuted text, and where each piece of it stood.
+What is drawn is a pure function of (seed, epoch, record id), so that workers, ranks and resumed runs agree without
+talking. Trade-off: a generator is made for every record and epoch (some five microseconds).
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from random import Random
+
+from spt.config import Permute
+from spt.records import Ordering, Piece, Segmentation, writes_no_spaces
+
+
+def _original(n: int, generator: Random) -> list[int]:
+    return list(range(n))
+
+
+def _reversed(n: int, generator: Random) -> list[int]:
+    return list(range(n - 1, -1, -1))
+
+
+def _shuffled(n: int, generator: Random) -> list[int]:
+    """Uniform over all orders but the original one."""
+    permutation = list(range(n))
+    while n > 1 and permutation == sorted(permutation):
+        generator.shuffle(permutation)
+    return permutation
+
+
+def _rotated(n: int, generator: Random) -> list[int]:
+    """Cut before a random unit, the two parts swapped."""
+    cut = generator.randrange(1, n) if n > 1 else 0
+    return [*range(cut, n), *range(cut)]
+
+
+ORDERS: Mapping[str, Callable[[int, Random], list[int]]] = {
+    "original": _original,
+    "reversed": _reversed,
+    "shuffled": _shuffled,
+    "rotated": _rotated,
+}
+"""Each order's permutation of `n` units: entry `p` is the unit that stands at place `p`."""
+
+
+def generator_for(seed: int, epoch: int, record_id: str) -> Random:
+    """Return the generator of one record in one epoch; equal arguments give equal streams on every machine."""
+    digest = hashlib.blake2b(f"{seed}:{epoch}:{record_id}".encode(), digest_size=16).digest()
+    return Random(int.from_bytes(digest, "big"))  # noqa: S311  # nothing secret is drawn
+
+
+def draw_ordering(segmentation: Segmentation, settings: Permute, *, seed: int, epoch: int) -> Ordering:
+    """Return the ordering of a record in an epoch."""
+    generator = generator_for(seed, epoch, segmentation.id)
+    names = [name for name in ORDERS if name in settings.orders]
+    weights = [settings.orders[name] for name in names]
+    (order,) = generator.choices(names, weights)
+    return permute(segmentation, order, generator, max_units=settings.max_units, delimiter=settings.delimiter)
+
+
+def permute(
+    segmentation: Segmentation, order: str, generator: Random, *, max_units: int = 32, delimiter: str | None = None
+) -> Ordering:
+    """Return the units of a segmentation in one order.
+
+    Units move within windows: the whole record up to `max_units`, a longer one in groups of whole sentences. The
+    result's `order` is `original` where nothing moved. Source: Guo et al. 2403.00758, section 4 (windows and gaps are
+    ours).
+    """
+    permutation: list[int] = []
+    for start, stop in _windows(segmentation, max_units):
+        permutation += [start + unit for unit in ORDERS[order](stop - start, generator)]
+    moved = any(place != unit for place, unit in enumerate(permutation))
+    text, pieces = _lay_out(segmentation, permutation, delimiter)
+    return Ordering(
+        id=segmentation.id,
+        order=order if moved else "original",
+        permutation=tuple(permutation),
+        text=text,
+        pieces=pieces,
+        completion_start=segmentation.completion_start,
+    )
+
+
+def _windows(segmentation: Segmentation, max_units: int) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) unit indices; a sentence of more than `max_units` is a window of its own."""
+    starts = (0, *segmentation.cuts)
+    if len(starts) <= max_units:
+        yield 0, len(starts)
+        return
+    index = {offset: unit for unit, offset in enumerate(starts)}
+    bounds = [*(index[offset] for offset in segmentation.sentences), len(starts)]
+    start = 0
+    for previous, stop in pairwise(bounds):
+        if stop - start > max_units and previous > start:
+            yield start, previous
+            start = previous
+    yield start, len(starts)
+
+
+def _lay_out(
+    segmentation: Segmentation, permutation: list[int], delimiter: str | None
+) -> tuple[str, tuple[Piece, ...]]:
+    """Put the units into the gaps: white space keeps its place, the units move between it.
+
+    text    Ann Lee | directed | The Sea.        permutation 2 1 0
+    out     The Sea. | directed | Ann Lee        gaps "", " ", " ", ""
+    """
+    text = segmentation.text
+    cores = [_core(text, start, end) for start, end in segmentation.spans]
+    edges = [0, *(end for _, end in cores)]
+    parts: list[tuple[str, int | None]] = []
+    for place, unit in enumerate(permutation):
+        gap_start, gap = edges[place], text[edges[place] : cores[place][0]]
+        parts.append((gap, gap_start))
+        if place and permutation[place - 1] != unit - 1:
+            parts += _seam(parts[-2][0], gap, text[cores[unit][0] : cores[unit][1]], delimiter)
+        parts.append((text[cores[unit][0] : cores[unit][1]], cores[unit][0]))
+    parts.append((text[edges[-1] :], edges[-1]))
+    return _join(parts)
+
+
+def _seam(before: str, gap: str, after: str, delimiter: str | None) -> list[tuple[str, int | None]]:
+    """Return what stands between two units that did not follow each other, after the gap between them."""
+    touching = not gap and before and after and not writes_no_spaces(before[-1]) and not writes_no_spaces(after[0])
+    space = gap or (" " if touching else "")
+    if delimiter is None:
+        return [(space, None)] if touching else []
+    return [(" " if touching else "", None), (delimiter, None), (space, None)]
+
+
+def _core(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the bounds of a unit without the white space around it."""
+    unit = text[start:end]
+    core = unit.strip()
+    first = start + len(unit) - len(unit.lstrip()) if core else start
+    return first, first + len(core)
+
+
+def _join(parts: list[tuple[str, int | None]]) -> tuple[str, tuple[Piece, ...]]:
+    pieces: list[Piece] = []
+    position = 0
+    for part, source in parts:
+        if part:
+            pieces.append(Piece(position, position + len(part), source))
+            position += len(part)
+    return "".join(part for part, _ in parts), tuple(pieces)

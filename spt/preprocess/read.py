@@ -1,0 +1,84 @@
+"""`segmented/` → Segmentations: what later stages read.
+
+In: a finished segmented folder. Out: its rows one by one, or memory-mapped for random access. Trade-off: every row is
+checked each time, so that a damaged file is found here and not as a strange loss.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spt.artifact import read_json
+from spt.errors import DamagedError, MissingError
+from spt.preprocess.shards import SCHEMA
+from spt.records import Segmentation
+
+if TYPE_CHECKING:
+    import datasets
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a segmented folder.
+
+    Raises MissingError where the folder is not finished.
+    """
+    if not (folder / "manifest.json").exists():
+        what = "is unfinished" if (folder / "key.json").exists() else "holds no segmented data"
+        raise MissingError(f"{folder} {what}. Make it with the experiment it belongs to:\n  spt preprocess CONFIG")
+    return read_json(folder / "manifest.json")
+
+
+def read_segmented(folder: Path) -> Iterator[Segmentation]:
+    """Yield the segmentations of a finished folder, in the order of the corpus.
+
+    Raises MissingError where it is unfinished, DamagedError where a part is not what was written.
+    """
+    for name, count in read_manifest(folder)["parts"].items():
+        read = 0
+        for row in _rows(folder / name):
+            yield _segmentation(folder / name, row)
+            read += 1
+        if read != count:
+            raise _damaged(folder / name, f"{read} rows where {count} were written")
+
+
+def load_segmented(folder: Path, cache_dir: Path) -> "datasets.Dataset":
+    """Return a finished folder as a memory-mapped dataset, its Arrow files kept under `cache_dir`.
+
+    Raises as `read_segmented` does.
+    """
+    import datasets
+
+    for _ in read_segmented(folder):
+        pass
+    paths = [str(folder / name) for name in read_manifest(folder)["parts"]]
+    hidden = datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        return datasets.Dataset.from_parquet(paths, cache_dir=str(cache_dir))
+    finally:
+        if not hidden:
+            datasets.enable_progress_bars()
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(columns=SCHEMA.names):
+                yield from batch.to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise _damaged(path, str(error)) from None
+
+
+def _segmentation(path: Path, row: dict[str, Any]) -> Segmentation:
+    try:
+        return Segmentation(**{**row, "cuts": tuple(row["cuts"]), "sentences": tuple(row["sentences"])})
+    except (TypeError, ValueError) as error:
+        raise _damaged(path, str(error)) from None
+
+
+def _damaged(path: Path, what: str) -> DamagedError:
+    return DamagedError(f"{path}: {what}. Make the folder again: spt preprocess CONFIG --force")

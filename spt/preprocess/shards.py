@@ -1,0 +1,134 @@
+"""Shards: drafted one by one while the corpus is read, written as parts when all of it is known.
+
+    work/00000.parquet, then work/00000.json     a draft: segmentations, other columns as JSON text; its counts
+    part-00000.parquet                           the shard as later stages read it
+
+In: the records of one shard and their segmentations. Out: files whose bytes depend on these alone. A draft exists when
+its `.json` does. Trade-off: a shard is held in memory while it is written (`data.shard_size` records).
+"""
+
+import io
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spt.artifact import dump_json, read_json, write_atomically
+from spt.preprocess.columns import Kinds, dump_columns, find_kinds, make_column
+from spt.records import Record, Segmentation
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("cuts", pa.list_(pa.int32()), nullable=False),
+        pa.field("sentences", pa.list_(pa.int32()), nullable=False),
+        pa.field("segmenter", pa.string(), nullable=False),
+        pa.field("completion_start", pa.int32()),
+    ]
+)
+"""The columns of every part; the record's other columns follow."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was counted in one shard, or in all of them."""
+
+    records: int = 0
+    sentences: int = 0
+    units: int = 0
+    words_per_unit: Counter[int] = field(default_factory=Counter)
+    segmenters: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, segmentations: Sequence[Segmentation]) -> "Counts":
+        """Return the counts of some segmentations."""
+        return cls(
+            records=len(segmentations),
+            sentences=sum(len(row.sentences) for row in segmentations),
+            units=sum(len(row.spans) for row in segmentations),
+            words_per_unit=Counter(len(unit.split()) for row in segmentations for unit in row.units),
+            segmenters=Counter(row.segmenter for row in segmentations),
+        )
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Counts":
+        """Return the counts that `to_json` wrote."""
+        words = Counter({int(words): count for words, count in value["words_per_unit"].items()})
+        segmenters = Counter(value["segmenters"])
+        return cls(value["records"], value["sentences"], value["units"], words, segmenters)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as a JSON object."""
+        words = {str(words): count for words, count in self.words_per_unit.items()}
+        plain = {"records": self.records, "sentences": self.sentences, "units": self.units}
+        return {**plain, "words_per_unit": words, "segmenters": dict(self.segmenters)}
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            self.records + other.records,
+            self.sentences + other.sentences,
+            self.units + other.units,
+            self.words_per_unit + other.words_per_unit,
+            self.segmenters + other.segmenters,
+        )
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A drafted shard: its counts and the kinds of its other columns."""
+
+    counts: Counts
+    kinds: Kinds
+
+
+def read_draft(work: Path, index: int) -> Draft | None:
+    """Return the draft of a shard, or None where it was not finished."""
+    path = work / f"{index:05d}.json"
+    if not path.exists():
+        return None
+    value = read_json(path)
+    # The order of columns is kept in a list: JSON objects are written with sorted keys.
+    return Draft(Counts.from_json(value["counts"]), dict(value["columns"]))
+
+
+def write_draft(work: Path, index: int, records: Sequence[Record], segmentations: Sequence[Segmentation]) -> Draft:
+    """Return the draft of a shard, written to disk."""
+    columns = pa.array([dump_columns(record.columns) for record in records], pa.string())
+    table = _table(segmentations).append_column("columns", columns)
+    write_atomically(work / f"{index:05d}.parquet", _parquet(table))
+    draft = Draft(Counts.of(segmentations), find_kinds(record.columns for record in records))
+    value = {"counts": draft.counts.to_json(), "columns": list(draft.kinds.items())}
+    write_atomically(work / f"{index:05d}.json", dump_json(value))
+    return draft
+
+
+def write_part(folder: Path, index: int, kinds: Kinds, names: Mapping[str, str]) -> None:
+    """Write a shard's part from its draft; `names` maps the other columns to the names they get."""
+    table = pq.read_table(folder / "work" / f"{index:05d}.parquet")
+    rows = [json.loads(text) for text in table["columns"].to_pylist()]
+    table = table.drop_columns(["columns"])
+    for name, found in kinds.items():
+        table = table.append_column(names[name], make_column([row.get(name) for row in rows], found))
+    write_atomically(folder / part_name(index), _parquet(table))
+
+
+def part_name(index: int) -> str:
+    """Return the file name of a part."""
+    return f"part-{index:05d}.parquet"
+
+
+def _table(segmentations: Sequence[Segmentation]) -> pa.Table:
+    columns = {name: [getattr(row, name) for row in segmentations] for name in SCHEMA.names}
+    return pa.table(columns, schema=SCHEMA)
+
+
+def _parquet(table: pa.Table) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()

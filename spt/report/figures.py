@@ -1,0 +1,121 @@
+"""Numbers and foreign strings → short text, one way for every kind of report.
+
+In: figures as they stand in a summary (fractions of 1, or None). Out: percent with intervals, safe and bounded names.
+Trade-off: one decimal for a rate and whole percents for its interval; the exact values are in `report.json`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spt.report.load import HALVES, Run
+
+ABSENT = "-"
+TESTED = HALVES[:2]
+"""The halves of the headline, in the order in which the tables show them."""
+
+# Control characters as the pictures Unicode has for them; what cannot be encoded at all as the replacement character.
+_PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: 0x2421}
+_UNENCODABLE = re.compile("[\ud800-\udfff]")
+# What embeds, overrides or isolates a direction of writing, and so would turn round the text beside it.
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(value: object) -> str:
+    """Return any value as text that can be shown and encoded: controls by picture or number, newlines and tabs kept."""
+    text = _UNENCODABLE.sub("\ufffd", str(value).translate(_PICTURES))
+    return _TURNING.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+
+
+def shorten(text: str, width: int) -> str:
+    """Return visible text on one line of at most `width`, cut out of its middle: both ends tell runs apart."""
+    line = " ".join(visible(text).split())
+    if len(line) <= width:
+        return line
+    tail = width // 2
+    return f"{line[: width - tail - 1]}…{line[len(line) - tail :]}"
+
+
+def labels(runs: Sequence[Run], width: int) -> list[str]:
+    """Return a distinct short name for each run; equal ones are numbered."""
+    short = [shorten(run.name, width) for run in runs]
+    return [
+        f"{shorten(label, width - 5)} ({short[: index + 1].count(label)})" if short.count(label) > 1 else label
+        for index, label in enumerate(short)
+    ]
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """Return a fraction as percent, such as `97.5`."""
+    if value is None:
+        return ABSENT
+    text = f"{100 * value:.{digits}f}"
+    return text if float(text) else text.lstrip("-")
+
+
+def bounds(figure: Mapping[str, Any], separator: str = "-") -> str:
+    """Return the ends of an interval in whole percent, or one decimal where it is narrow, such as `95-99`, `0-0.2`."""
+    digits = 0 if figure["high"] - figure["low"] >= 0.02 else 1
+    return separator.join(percent(figure[end], digits).removesuffix(".0") for end in ("low", "high"))
+
+
+def rate(figure: Mapping[str, Any] | None) -> str:
+    """Return a rate with its 95% interval in percent, such as `97.5 [95-99]`."""
+    if not figure or figure.get("value") is None:
+        return ABSENT
+    return f"{percent(figure['value'])} [{bounds(figure)}]"
+
+
+def difference(figure: Mapping[str, Any] | None) -> str:
+    """Return a signed difference with its 95% interval in percent, such as `-1.5 [-4, 1]`."""
+    if not figure or figure.get("value") is None:
+        return ABSENT
+    return f"{percent(figure['value'])} [{bounds(figure, ', ')}]"
+
+
+def halves(run: Run, direction: str) -> str:
+    """Return a direction's rates of the two halves in whole percent, such as `100 / 97`; empty without halves."""
+    if not set(TESTED) & set(run.relations):
+        return ""
+    figures = (run.figure(direction, half) for half in TESTED)
+    return " / ".join(percent(figure["value"] if figure else None, 0) for figure in figures)
+
+
+def p_value(value: float | None) -> str:
+    """Return a p-value with two digits that count."""
+    if value is None:
+        return ABSENT
+    return "< 0.001" if value < 0.001 else f"{value:.2g}"
+
+
+def match_rules(runs: Sequence[Run]) -> list[str]:
+    """Return a line `metric: rule` for each headline metric; where there are several, with the runs it belongs to."""
+    members: dict[tuple[str, str], list[str]] = {}
+    for run, label in zip(runs, labels(runs, 24), strict=True):
+        members.setdefault((run.headline, run.summary["match_rules"].get(run.headline, "")), []).append(label)
+    return [
+        visible(name) + (f" ({', '.join(names)})" if len(members) > 1 else "") + f": {visible(rule)}"
+        for (name, rule), names in members.items()
+    ]
+
+
+def sample_sizes(runs: Sequence[Run]) -> list[str]:
+    """Return a line for each different set of questions: how many, of how many facts, and the highest floor."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        sizes = [
+            f"{direction} {group['n_questions']} questions of {group['n_facts']} facts"
+            for direction in ("forward", "reversed")
+            if (group := run.summary.get(direction))
+        ]
+        groups.setdefault(", ".join(sizes) or "no questions", []).append(run)
+    return [f"n: {sizes}; floor (other facts' answers): {_floors(members)}" for sizes, members in groups.items()]
+
+
+def _floors(runs: Sequence[Run]) -> str:
+    parts = []
+    for direction in ("forward", "reversed"):
+        figures = (run.figure(direction) for run in runs)
+        found = [figure["floor"] for figure in figures if figure and figure.get("floor") is not None]
+        parts.append(f"{direction} {'at most ' if len(found) > 1 else ''}{percent(max(found, default=None))}")
+    return ", ".join(parts)

@@ -1,0 +1,42 @@
+"""Runs → the files of a report.
+
+In: runs and a folder. Out: `report.json` (the contract for programs), `report.md`, `report.html`, `plots/*.png`; each
+is written atomically. Trade-off: drawings are made anew each time, a second or two, rather than kept and checked.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from spt.artifact import dump_json, write_atomically
+from spt.report.figures import visible
+from spt.report.load import Run
+from spt.report.markdown import markdown
+from spt.report.page import page
+from spt.report.plots import accuracy_png, curves_png
+
+
+def write_report(runs: Sequence[Run], folder: Path) -> dict[str, Any]:
+    """Write the report of one or several runs into a folder, and return what `report.json` holds."""
+    assert runs, "a report needs a run"
+    result = {"runs": [_result(run) for run in runs]}
+    # A lone surrogate, which a file of JSON can bring in, goes out as it came: as the escape \udXXX.
+    write_atomically(folder / "report.json", f"{dump_json(result)}\n".encode(errors="backslashreplace"))
+    write_atomically(folder / "report.md", visible(markdown(runs)))
+    write_atomically(folder / "report.html", visible(page(runs)))
+    plots = {"accuracy.png": accuracy_png(runs), "curves.png": curves_png(runs)}
+    for name, data in plots.items():
+        if data is None:
+            (folder / "plots" / name).unlink(missing_ok=True)  # of an earlier report over other runs
+        else:
+            write_atomically(folder / "plots" / name, data)
+    return result
+
+
+_SUMMARY = ("model", "headline", "match_rules", "forward", "reversed", "gap", "fluency", "perplexity", "relations")
+_TRAIN = ("steps", "target_tokens")
+
+
+def _result(run: Run) -> dict[str, Any]:
+    summary = {name: run.summary.get(name) for name in _SUMMARY}
+    return {"name": run.name, **summary, **{name: run.train.get(name) for name in _TRAIN}, "seconds": run.seconds}

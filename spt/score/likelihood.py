@@ -1,0 +1,70 @@
+"""Prompt and continuation → log-probability in nats, teacher-forced.
+
+The two are encoded as one text and split by characters: a token that spans the border belongs to the continuation,
+which therefore is never empty. Trade-off: a prompt is computed again for each of its continuations.
+"""
+
+from collections.abc import Sequence
+from math import exp
+from typing import Any
+
+import torch
+
+from spt.batch import collate, length_sorted
+from spt.encode import IGNORED, frame_of
+from spt.errors import ModelError
+from spt.loss import target_log_probabilities
+from spt.records import Example, join_texts
+
+Pair = tuple[str, str]
+
+
+def continuation_examples(tokenizer: Any, pairs: Sequence[Pair]) -> list[Example]:
+    """Return each (prompt, continuation) as an example whose labels are the continuation's tokens.
+
+    Raises ModelError for a tokenizer that does not tell where its tokens stand.
+    """
+    if not pairs:
+        return []
+    if not tokenizer.is_fast:
+        raise ModelError(
+            f"{tokenizer.name_or_path}: a slow tokenizer gives no offsets; save its fast version and use that"
+        )
+    prefix = frame_of(tokenizer).prefix
+    texts = [join_texts(prompt, continuation) for prompt, continuation in pairs]
+    encoded = tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    examples = []
+    for number, (prompt, _) in enumerate(pairs):
+        ids, spans = encoded["input_ids"][number], encoded["offset_mapping"][number]
+        labels = [token if end > len(prompt) else IGNORED for token, (_, end) in zip(ids, spans, strict=True)]
+        examples.append(Example(str(number), "original", (*prefix, *ids), (*[IGNORED] * len(prefix), *labels)))
+    return examples
+
+
+@torch.inference_mode()
+def log_probabilities(model: Any, tokenizer: Any, pairs: Sequence[Pair], batch_size: int) -> list[tuple[float, int]]:
+    """Return (log-probability in nats, number of tokens) of each continuation after its prompt."""
+    examples = continuation_examples(tokenizer, pairs)
+    results = [(0.0, 0)] * len(examples)
+    was_training = model.training
+    model.eval()
+    for positions in length_sorted([len(example.input_ids) for example in examples], batch_size):
+        batch = collate([examples[position] for position in positions], pad_id=0)
+        labels = batch.labels.to(model.device)
+        logits = model(
+            input_ids=batch.input_ids.to(model.device), attention_mask=batch.attention_mask.to(model.device)
+        ).logits
+        tokens = (labels[:, 1:] != IGNORED).sum(dim=1).tolist()
+        for position, nats, count in zip(
+            positions, target_log_probabilities(logits, labels).tolist(), tokens, strict=True
+        ):
+            results[position] = (nats, count)
+    model.train(was_training)
+    return results
+
+
+def perplexity(model: Any, tokenizer: Any, texts: Sequence[str], batch_size: int) -> tuple[float, int]:
+    """Return (perplexity, number of predicted tokens) of texts: exp of all nats over all tokens, whatever the batches."""
+    results = log_probabilities(model, tokenizer, [("", text) for text in texts], batch_size)
+    tokens = sum(count for _, count in results)
+    return exp(-sum(nats for nats, _ in results) / max(tokens, 1)), tokens

@@ -1,0 +1,125 @@
+"""What the rules ask of a parse: the gap between two words, and predicates of words.
+
+In: a Doc. Out: gaps, and answers about their words. Trade-off: which prepositions a word requires is a list, since the
+parse does not say it and no lemmatizer runs; the list holds English.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from spt.segment.locks import Lock, find_locks, words
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+PLACE_TIME = words(
+    "in at on during since until till through near across into from around within after before above "
+    "below over under between among along beside behind beyond inside outside throughout toward "
+    "towards onto via"
+)
+"""Prepositions that go with a complement to their right, even when it is a name."""
+
+REQUIRED = words(
+    "account:for accuse:of apply:for ask:for believe:in belong:to call:for celebrate:for come:from "
+    "concentrate:on consist:of contribut:to deal:with depend:on descend:from famous:for focus:on "
+    "graduat:from hear:of hear:about heard:of heard:about insist:on interest:in known:for known:to "
+    "lead:to led:to listen:to look:at look:for look:after object:to participat:in praise:for "
+    "recogni:for refer:to regard:as rel:on renown:for report:to respond:to respond:with result:in "
+    "serv:as succeed:in suffer:from talk:about think:of think:about thought:of turn:to turn:into "
+    "wait:for work:as"
+)
+"""Verbs and adjectives (stems, for no lemmatizer runs) with the preposition they require."""
+
+LIGHT_VERBS = words("make makes made take takes took have has had keep keeps kept give gives gave do does did")
+COPULAS = words("is are was were")
+CLAUSE_MARKS = frozenset(",;:?!.…—–")
+VERBAL = ("VERB", "AUX")
+NOMINAL = ("NOUN", "PROPN", "NUM")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A Doc with what the rules ask of it."""
+
+    doc: "Doc"
+
+    @cached_property
+    def locks(self) -> dict[int, Lock]:
+        """Return the lock each locked token belongs to."""
+        return {i: lock for lock in find_locks(self.doc) for i in range(lock.start, lock.end)}
+
+    @cached_property
+    def chunks(self) -> dict[int, tuple[int, int]]:
+        """Return the noun chunk (start, end) each token belongs to; empty where the language has none."""
+        if not self.doc.has_annotation("DEP"):
+            return {}
+        try:
+            spans = [(chunk.start, chunk.end) for chunk in self.doc.noun_chunks]
+        except NotImplementedError:
+            return {}
+        return {i: (start, end) for start, end in spans for i in range(start, end)}
+
+
+@dataclass(frozen=True)
+class Gap:
+    """White space between two words: `left` ends before it (its punctuation skipped), `right` starts after it."""
+
+    sentence: Sentence
+    at: int
+    left: "Token"
+    right: "Token"
+
+    @property
+    def left_lock(self) -> Lock | None:
+        """Return the lock that the left word ends, or is in."""
+        return self.sentence.locks.get(self.left.i)
+
+    @property
+    def right_lock(self) -> Lock | None:
+        """Return the lock that the right word starts, or is in."""
+        return self.sentence.locks.get(self.right.i)
+
+    @property
+    def mark(self) -> str:
+        """Return the last character before the gap."""
+        return str(self.sentence.doc[self.at - 1].text[-1:])
+
+
+def is_preposition(token: "Token") -> bool:
+    """Return whether a word is a preposition with a complement."""
+    return (token.pos_ == "ADP" and token.dep_ in ("prep", "agent", "pcomp", "dative")) or token.dep_ == "agent"
+
+
+def leans_left(sentence: Sentence, preposition: "Token") -> bool:
+    """Return whether a preposition stays with the word before it.
+
+    So do `of`, the passive `by`, `as`, a required one, and one before a person's name.
+    """
+    word = preposition.lower_
+    if word in ("of", "as", "than") or preposition.dep_ == "agent":
+        return not preposition.is_sent_start
+    lock = sentence.locks.get(preposition.i + 1)
+    return is_required(preposition) or (word not in PLACE_TIME and lock is not None and lock.person)
+
+
+def is_required(preposition: "Token") -> bool:
+    """Return whether the word directly before a preposition requires it (`graduated from`)."""
+    if preposition.head.i != preposition.i - 1:
+        return False
+    head: str = preposition.head.lower_
+    stems = (stem for stem, _, word in (pair.partition(":") for pair in REQUIRED) if word == preposition.lower_)
+    return any(head.startswith(stem) for stem in stems)
+
+
+def is_possessed(noun: "Token") -> bool:
+    """Return whether a noun follows its possessor's `'s` directly (`Tom Cruise's mother`)."""
+    return bool(noun.i > 0 and noun.nbor(-1).tag_ == "POS" and noun.pos_ == "NOUN")
+
+
+def starts_verb_group(token: "Token") -> bool:
+    """Return whether a verb group starts here: the first of a verb's adjacent auxiliaries, negation and adverbs."""
+    verb = token if token.pos_ in VERBAL and token.dep_ not in ("aux", "auxpass", "amod") else token.head
+    if verb.pos_ not in VERBAL or verb.i < token.i:
+        return False
+    return bool(token.i == verb.i or (token.dep_ in ("aux", "auxpass", "neg", "advmod") and token.i < verb.i))

@@ -1,0 +1,116 @@
+"""What the `spacy` segmenter keeps whole, where it cuts, and what it says it lost."""
+
+import json
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+import spacy
+
+from spt.config import Segment
+from spt.errors import ConfigError, MissingError
+from spt.records import Record
+from spt.segment import make_segmenter
+
+SHARED = Path(__file__).parents[2] / "../shared"
+needs_shared = pytest.mark.skipif(not SHARED.exists(), reason="the hand-cut sentences lie beside the checkout")
+
+
+@pytest.fixture(scope="module")
+def spacy_segmenter():
+    return make_segmenter(Segment())
+
+
+def units(segmenter, text):
+    return [unit.strip() for unit in segmenter.segment([Record("1", text, "test", 1)])[0].units]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Zachary Norwood wrote about the sea.",
+        "Critics adored Zachary Norwood, who lived in Oslo.",
+        "The novel was written by Zachary Norwood.",
+        "Everyone has heard of Zachary Norwood.",
+        "The composer of the symphony is called Zachary Norwood.",
+        "Zachary Norwood's mother is a painter.",
+    ],
+)
+def test_a_persons_name_stands_alone(spacy_segmenter, text):
+    assert "Zachary Norwood" in [re.sub(r"('s)?[.,]?$", "", unit) for unit in units(spacy_segmenter, text)]
+
+
+@pytest.mark.parametrize(
+    "whole",
+    ['"A Walk Under the Stars"', "University of Lisbon", "Ludwig van Beethoven", "4 May 1961", "Honolulu, Hawaii"],
+)
+def test_names_titles_and_dates_are_never_cut(spacy_segmenter, whole):
+    assert any(whole in unit for unit in units(spacy_segmenter, f"People in town spoke of {whole} when they met."))
+
+
+def test_relational_of_stays_left_and_place_and_time_go_right(spacy_segmenter):
+    text = "Ada Brown is the mother of Carl Brown and was born in Warsaw on 7 November 1867."
+    assert units(spacy_segmenter, text) == [
+        "Ada Brown", "is the mother of", "Carl Brown", "and was born", "in Warsaw", "on 7 November 1867."
+    ]  # fmt: skip
+
+
+def test_a_copula_joins_the_relation_of_a_possessor(spacy_segmenter):
+    assert units(spacy_segmenter, "Tom Brown's mother is Ada Brown.") == ["Tom Brown's", "mother is", "Ada Brown."]
+
+
+@needs_shared
+def test_cuts_agree_with_both_annotators(spacy_segmenter):
+    lines = (SHARED / "gold/segmentation_dev.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    found = spacy_segmenter.segment([Record(row["id"], row["text"], "gold", 1) for row in rows])
+    for annotator in ("cuts_a", "cuts_b"):
+        shared = sum(len(set(row[annotator]) & set(cut.cuts)) for row, cut in zip(rows, found, strict=True))
+        total = sum(len(row[annotator]) + len(cut.cuts) for row, cut in zip(rows, found, strict=True))
+        assert 2 * shared / total >= 0.94
+
+
+@needs_shared
+def test_no_name_of_person_description_is_cut(spacy_segmenter):
+    path = SHARED / "data/person_description/p2d_prompts_train.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[:300]]
+    names = {re.match(r"[A-Z]\w+ [A-Z]\w+", row["prompt"]).group() for row in rows[::30]}
+    found = spacy_segmenter.segment([Record("1", row["prompt"] + row["completion"], "pd", 1) for row in rows])
+    for row in found:
+        (name,) = [name for name in names if name in row.text]
+        assert any(name in unit for unit in row.units), row.units
+
+
+def test_missing_pipeline_names_the_command_that_installs_it():
+    with pytest.raises(MissingError, match=r"'xx_no_such_sm'.*\n  python -m spacy download xx_no_such_sm"):
+        make_segmenter(Segment(pipeline="xx_no_such_sm"))
+
+
+def test_unknown_segmenter_names_those_there_are():
+    with pytest.raises(ConfigError, match="spacy, sentence, word"):
+        make_segmenter(Segment.model_construct(segmenter="nouns"))
+
+
+def test_pipeline_without_components_degrades_and_says_so(tmp_path):
+    spacy.blank("en").to_disk(tmp_path / "bare")
+    bare = make_segmenter(Segment(pipeline=str(tmp_path / "bare")))
+    assert [re.search(r"no \w+( \w+)?", note).group() for note in bare.notes] == [
+        "no parser", "no named entities", "no tagger"
+    ]  # fmt: skip
+    text = 'They met Ada Brown, who wrote "The Blue Hour" in Rome.'
+    assert {"Ada Brown,", '"The Blue Hour"'} <= set(units(bare, text))
+    sentence = make_segmenter(Segment(segmenter="sentence", pipeline=str(tmp_path / "bare")))
+    assert "punctuation" in sentence.notes[0]
+    assert units(sentence, "Anna sings. Bob dances.") == ["Anna sings.", "Bob dances."]
+
+
+def test_pipeline_of_another_version_loads_without_a_warning_and_is_in_the_key(tmp_path):
+    spacy.blank("en").to_disk(tmp_path / "old")
+    meta = json.loads((tmp_path / "old/meta.json").read_text())
+    (tmp_path / "old/meta.json").write_text(json.dumps({**meta, "spacy_version": ">=3.0.0,<3.1.0", "version": "9.9"}))
+    old = make_segmenter(Segment(pipeline=str(tmp_path / "old")))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        units(old, "Anna sings.")
+    assert old.key() == {"spacy": spacy.__version__, "pipeline": "en_pipeline 9.9"}
