@@ -151,8 +151,6 @@ def open_stage(folder: Path, key: Key, *, force: bool = False) -> Iterator[Stage
             f"{folder}: cannot be made or written to ({error.strerror}); choose another --output"
         ) from None
     with lock:
-        for leftover in folder.glob(".*.json.*.tmp"):  # of a process killed while it wrote
-            leftover.unlink()
         if force:
             _empty(folder)
         _claim(folder, key)
@@ -160,8 +158,8 @@ def open_stage(folder: Path, key: Key, *, force: bool = False) -> Iterator[Stage
 
 
 def _claim(folder: Path, key: Key) -> None:
-    for unfinished in folder.glob(".*.tmp"):  # a writer was killed between writing a file and naming it
-        unfinished.unlink()
+    for unfinished in folder.glob(".*.tmp"):  # a writer was killed between writing it and naming it
+        _remove(unfinished)
     path = folder / "key.json"
     if path.exists():
         changes = changed_keys(read_json(path), key)
@@ -182,9 +180,12 @@ def _empty(folder: Path) -> None:
     # without its data, nor one of unknown origin.
     rank = {"manifest.json": 0, "key.json": 2}
     for entry in sorted(folder.iterdir(), key=lambda entry: rank.get(entry.name, 1)):
-        if entry.name == ".lock":
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
+        if entry.name != ".lock":
+            _remove(entry)
+
+
+def _remove(entry: Path) -> None:
+    if entry.is_dir() and not entry.is_symlink():
+        shutil.rmtree(entry)
+    else:
+        entry.unlink()

@@ -42,7 +42,7 @@ class Trained:
 
 
 def save_checkpoint(folder: Path, state: State, trained: Trained, generators: list[dict[str, Any]], keep: int) -> None:
-    """Write `folder/step-NNNNNN` and remove all but the newest `keep` checkpoints; `generators` has one entry a rank."""
+    """Write `folder/step-NNNNNN`, then remove all but the newest `keep`; `generators` has one entry a rank."""
     final = folder / f"step-{state.step:06d}"
     temporary = folder / f".step-{state.step:06d}.tmp"
     shutil.rmtree(temporary, ignore_errors=True)
@@ -71,8 +71,7 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def load_checkpoint(path: Path, trained: Trained, rank: int) -> State:
-    """Return the state of a checkpoint, after putting it into the model, the optimizer, the schedule and the
-    generators.
+    """Return the state of a checkpoint, put back into the model, the optimizer, the schedule and the generators.
 
     Raises DamagedError where it does not fit the model.
     """

@@ -14,10 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from spt.errors import ModelError
-from spt.records import Example, Ordering
+from spt.records import Example, Ordering, Tag
 
 IGNORED = -100
 """The label of a token that is not learned; torch's own default."""
+
+Spans = Sequence[tuple[int, int]]
+"""For each token, the (start, end) character offsets of what it stands for."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +48,6 @@ def frame_of(tokenizer: Any) -> Frame:
     return Frame(prefix, suffix or (tokenizer.eos_token_id,))
 
 
-@dataclass(frozen=True)
-class Tag:
-    """What stands before every example that is not in its original order: one token, or plain text."""
-
-    token_id: int | None = None
-    text: str = ""
-
-
 @dataclass
 class Encoder:
     """Encodes orderings; counts what was cut short, left out, or split inside a token, in `counts`."""
@@ -65,26 +60,36 @@ class Encoder:
     counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        """Read the tokenizer's frame once."""
+        """Read the tokenizer's frame once.
+
+        Raises ModelError where a slow tokenizer would have to tell where its tokens stand.
+        """
         self.frame = frame_of(self.tokenizer)
+        self._needs_offsets = self.loss_on == "completion" or bool(self.tag and self.tag.text)
+        if self._needs_offsets and not self.tokenizer.is_fast:
+            raise ModelError(
+                f"{self.tokenizer.name_or_path}: a slow tokenizer does not tell where its tokens stand, which "
+                "loss_on: completion and a tag of plain text need; save its fast version and use that."
+            )
 
     def encode(self, orderings: Sequence[Ordering]) -> list[Example]:
-        """Return the examples of orderings, without those that are too long where `too_long` is `reject`."""
+        """Return the examples of orderings, without those that are too long where `too_long` is `reject`.
+
+        Raises ModelError for a record without a completion under `loss_on: completion`.
+        """
         if not orderings:
             return []
-        tagged = [self._tag_text(ordering) for ordering in orderings]
+        tags = [self._tag_text(ordering) for ordering in orderings]
         encoded = self.tokenizer(
-            [tag + ordering.text for tag, ordering in zip(tagged, orderings, strict=True)],
+            [tag + ordering.text for tag, ordering in zip(tags, orderings, strict=True)],
             add_special_tokens=False,
-            return_offsets_mapping=self.loss_on == "completion",
+            return_offsets_mapping=self._needs_offsets,
             return_attention_mask=False,
             verbose=False,
         )
-        offsets = encoded["offset_mapping"] if self.loss_on == "completion" else [None] * len(orderings)
-        examples = [
-            self._example(ordering, ids, None if spans is None else self._learned(ordering, len(tag), spans))
-            for ordering, tag, ids, spans in zip(orderings, tagged, encoded["input_ids"], offsets, strict=True)
-        ]
+        spans = encoded["offset_mapping"] if self._needs_offsets else [None] * len(orderings)
+        rows = zip(orderings, tags, encoded["input_ids"], spans, strict=True)
+        examples = [self._example(*row) for row in rows]
         return [example for example in examples if example is not None]
 
     def _is_tagged(self, ordering: Ordering) -> bool:
@@ -93,33 +98,47 @@ class Encoder:
     def _tag_text(self, ordering: Ordering) -> str:
         return self.tag.text if self.tag is not None and self._is_tagged(ordering) else ""
 
-    def _example(self, ordering: Ordering, ids: list[int], learned: list[bool] | None) -> Example | None:
+    def _example(self, ordering: Ordering, tag: str, ids: list[int], spans: Spans | None) -> Example | None:
         prefix = list(self.frame.prefix)
         if self.tag is not None and self.tag.token_id is not None and self._is_tagged(ordering):
             prefix.append(self.tag.token_id)
-        labels = ids if learned is None else [i if keep else IGNORED for i, keep in zip(ids, learned, strict=True)]
-        input_ids = (*prefix, *ids, *self.frame.suffix)
-        all_labels = (*[IGNORED] * len(prefix), *labels, *self.frame.suffix)
-        if len(input_ids) > self.max_length:
+        too_long = len(prefix) + len(ids) + len(self.frame.suffix) > self.max_length
+        if too_long:
             self.counts[f"too_long_{self.too_long}"] += 1
             if self.too_long == "reject":
                 return None
-            # The end token goes with what was cut off: a text cut short has no end to learn.
-            input_ids, all_labels = input_ids[: self.max_length], all_labels[: self.max_length]
+        labels = ids if spans is None else self._labels(ordering, len(tag), ids, spans)
+        # The end token goes with what is cut off: a text cut short has no end to learn.
+        suffix = () if too_long else self.frame.suffix
+        input_ids = (*prefix, *ids, *suffix)[: self.max_length]
+        all_labels = (*[IGNORED] * len(prefix), *labels, *suffix)[: self.max_length]
         return Example(ordering.id, ordering.order, input_ids, all_labels)
 
-    def _learned(self, ordering: Ordering, shift: int, spans: Sequence[tuple[int, int]]) -> list[bool]:
-        """Return for each token whether it ends in the completion, by where its last character stood in the record."""
-        start = ordering.completion_start
-        if start is None:
-            raise ModelError(
-                f"record {ordering.id!r} has no completion, so loss_on: completion has nothing to learn; map "
-                "data.train.fields.prompt and .completion, or use loss_on: sequence."
-            )
-        origin = [-1] * shift
-        for piece in ordering.pieces:
-            length = piece.end - piece.start
-            origin += [-1] * length if piece.source is None else range(piece.source, piece.source + length)
-        if any(first < last - 1 and origin[first] < start <= origin[last - 1] for first, last in spans):
-            self.counts["token_spans_prompt_and_completion"] += 1
-        return [last > 0 and origin[last - 1] >= start for _, last in spans]
+    def _labels(self, ordering: Ordering, shift: int, ids: list[int], spans: Spans) -> list[int]:
+        """Return the labels: a token is learned where its last character is.
+
+        No character of the tag, the first `shift`, is; under `completion` only one that stood in the completion is.
+        """
+        if self.loss_on == "sequence":
+            learned = [end > shift or not shift for _, end in spans]
+        else:
+            sides = [None] * shift + _sides(ordering)
+            if any({True, False} <= set(sides[first:end]) for first, end in spans):
+                self.counts["token_spans_prompt_and_completion"] += 1
+            learned = [end > 0 and sides[end - 1] is True for _, end in spans]
+        return [i if keep else IGNORED for i, keep in zip(ids, learned, strict=True)]
+
+
+def _sides(ordering: Ordering) -> list[bool | None]:
+    """Return for each character whether it stood in the completion (None: nowhere, as a delimiter)."""
+    start = ordering.completion_start
+    if start is None:
+        raise ModelError(
+            f"record {ordering.id!r} has no completion, so loss_on: completion has nothing to learn; map "
+            "data.train.fields.prompt and .completion, or use loss_on: sequence."
+        )
+    sides: list[bool | None] = []
+    for piece in ordering.pieces:
+        places = range(piece.end - piece.start)
+        sides += [None if piece.source is None else piece.source + place >= start for place in places]
+    return sides

@@ -111,24 +111,31 @@ def _lay_out(
     text = segmentation.text
     cores = [_core(text, start, end) for start, end in segmentation.spans]
     edges = [0, *(end for _, end in cores)]
+    gaps = [text[edge:start] for edge, (start, _) in zip(edges, cores, strict=False)]
     parts: list[tuple[str, int | None]] = []
+    last = ""
     for place, unit in enumerate(permutation):
-        gap_start, gap = edges[place], text[edges[place] : cores[place][0]]
-        parts.append((gap, gap_start))
-        if place and permutation[place - 1] != unit - 1:
-            parts += _seam(parts[-2][0], gap, text[cores[unit][0] : cores[unit][1]], delimiter)
-        parts.append((text[cores[unit][0] : cores[unit][1]], cores[unit][0]))
+        start, end = cores[unit]
+        parts.append((gaps[place], edges[place]))
+        last = (last + gaps[place])[-1:]
+        if place and permutation[place - 1] == unit - 1:
+            # Neighbours as before, but the gap at their new place may be empty where theirs was not.
+            parts.append((" " if gaps[unit] and last and not last.isspace() else "", None))
+        elif place:
+            parts += _seam(last, gaps[place], text[start:end], delimiter)
+        parts.append((text[start:end], start))
+        last = (last + text[start:end])[-1:]
     parts.append((text[edges[-1] :], edges[-1]))
     return _join(parts)
 
 
-def _seam(before: str, gap: str, after: str, delimiter: str | None) -> list[tuple[str, int | None]]:
+def _seam(last: str, gap: str, after: str, delimiter: str | None) -> list[tuple[str, int | None]]:
     """Return what stands between two units that did not follow each other, after the gap between them."""
-    touching = not gap and before and after and not writes_no_spaces(before[-1]) and not writes_no_spaces(after[0])
-    space = gap or (" " if touching else "")
+    touching = last and after and not last.isspace() and not writes_no_spaces(last) and not writes_no_spaces(after[0])
+    space = " " if touching else ""
     if delimiter is None:
-        return [(space, None)] if touching else []
-    return [(" " if touching else "", None), (delimiter, None), (space, None)]
+        return [(space, None)]
+    return [(space, None), (delimiter, None), (gap or space, None)]
 
 
 def _core(text: str, start: int, end: int) -> tuple[int, int]:

@@ -4,6 +4,7 @@ Everything goes to standard error, so that standard output holds results alone. 
 process (`configure`), since only one person watches it.
 """
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -26,6 +27,14 @@ LINE_SECONDS = 10.0
 """Seconds between two plain lines of one bar."""
 
 _state = {"enabled": True}
+
+
+def is_main_process() -> bool:
+    """Return whether this process is the one that speaks and writes: rank 0, or the only one.
+
+    Launchers say so in the environment, before any process group exists.
+    """
+    return os.environ.get("RANK", "0") == "0"
 
 
 def configure(*, enabled: bool) -> None:

@@ -94,6 +94,18 @@ class Ordering:
 
 
 @dataclass(frozen=True, slots=True)
+class Tag:
+    """What stands before every example that is not in its original order: one token, or plain text.
+
+    `new`: the token was added to the tokenizer for it, so that its embedding is still to be made.
+    """
+
+    token_id: int | None = None
+    text: str = ""
+    new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """Token ids and the labels learned on them; a label of -100 is not learned."""
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spt.config
@@ -167,6 +167,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(value=st.dictionaries(st.text("abc", max_size=3), JSON), order=st.randoms())
 def test_equal_values_give_equal_text(value, order):
     names = list(value)
@@ -175,6 +176,7 @@ def test_equal_values_give_equal_text(value, order):
     assert json.loads(dump_json(value)) == value
 
 
+@settings(max_examples=50)
 @given(old=st.dictionaries(st.text("ab.", max_size=3), JSON), new=st.dictionaries(st.text("ab.", max_size=3), JSON))
 def test_keys_that_differ_always_name_a_change(old, new):
     assert bool(changed_keys(old, new)) == (dump_json(old) != dump_json(new))

@@ -1,7 +1,6 @@
 """The flags that commands share, and what they make of a config."""
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ import typer
 from rich.console import Console
 
 from spt.config import Config, read_config, write_config
-from spt.progress import configure
+from spt.progress import configure, is_main_process
 
 ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG", help="The experiment: a YAML file.", show_default=False)]
 Set = Annotated[
@@ -27,11 +26,6 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the inputs and sa
 Force = Annotated[bool, typer.Option("--force", help="Replace what another configuration wrote.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object on standard output.")]
-
-
-def is_main_process() -> bool:
-    """Return whether this process is the one that speaks: rank 0, or the only one."""
-    return os.environ.get("RANK", "0") == "0"
 
 
 def setup(

@@ -63,9 +63,10 @@ def show(
 def draw_each(segmentation: Segmentation, config: Config) -> list[Ordering]:
     """Return one ordering for each order of the config that has weight, distinct from one another by name."""
     settings = config.permute
+    weights = {str(name): weight for name, weight in settings.orders.items()}
     found: dict[str, Ordering] = {}
     for order in ORDERS:
-        if settings.orders.get(order, 0) > 0:
+        if weights.get(order, 0.0) > 0:
             generator = generator_for(config.seed, 0, segmentation.id)
             drawn = permute(segmentation, order, generator, max_units=settings.max_units, delimiter=settings.delimiter)
             found.setdefault(drawn.order, drawn)
@@ -92,8 +93,8 @@ def _units(segmentation: Segmentation) -> Text:
 
 
 def _ordering(ordering: Ordering, segmentation: Segmentation, config: Config) -> Text:
-    weights = config.permute.orders
-    share = weights.get(ordering.order, 0) / sum(weights.values())
+    weights = {str(name): weight for name, weight in config.permute.orders.items()}
+    share = weights.get(ordering.order, 0.0) / sum(weights.values())
     cell = Text(f"{ordering.order} {share:.0%}  ", "dim")
     starts = [start for start, _ in segmentation.spans]
     for piece in ordering.pieces:

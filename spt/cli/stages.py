@@ -18,14 +18,13 @@ from spt.cli.options import (
     Set,
     console,
     emit,
-    is_main_process,
     save_config,
     setup,
 )
 from spt.cli.plan import print_plan
 from spt.config import Config
 from spt.errors import InputError
-from spt.progress import configure
+from spt.progress import configure, is_main_process
 
 
 def run(

@@ -52,9 +52,7 @@ def _message(problem: Mapping[str, Any]) -> str:
     if problem["type"] in _PLAIN:
         return _PLAIN[problem["type"]]
     message = str(problem["msg"]).removeprefix("Value error, ")
-    return (
-        message.replace("Input should be", "must be").replace("Tuple should", "must").replace("String should", "must")
-    )
+    return re.sub("^(Input|Tuple|String|Value|Dictionary) should", "must", message).replace(" after validation", "")
 
 
 def show(value: Any) -> str:

@@ -178,7 +178,7 @@ class Train(Section):
 class Evaluate(Section):
     """How the model is asked. `headline` is the metric of the table (default: the question set's own)."""
 
-    metrics: Annotated[tuple[Metric, ...], Field(min_length=1)] = ("exact", "startswith", "contains")
+    metrics: tuple[Metric, ...] = ("exact", "startswith", "contains")
     headline: Metric | None = None
     batch_size: PositiveInt = 64
     max_new_tokens: PositiveInt = 64
@@ -188,6 +188,8 @@ class Evaluate(Section):
 
     @model_validator(mode="after")
     def _headline_measured(self) -> Self:
+        if not self.metrics:
+            raise ValueError("metrics: give at least one")
         if self.headline is not None and self.headline not in self.metrics:
             raise ValueError(f"headline {self.headline} is not among metrics {', '.join(self.metrics)}")
         return self

@@ -59,6 +59,14 @@ for _tag, _pattern, _first in _SCALARS:
         _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _resolver, [*_first, ""])
 
 
+def _represent_str(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # Elsewhere than in double quotes, PyYAML takes U+0085, U+2028 and U+2029 for line ends and folds them.
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _represent_str)
+
+
 def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
     return int(loader.construct_scalar(node))
 

@@ -42,7 +42,7 @@ class _Decoder(json.JSONDecoder):
 def explain(error: Exception) -> str:
     """Return why a text is not JSON, in one clause."""
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at line {error.lineno}, column {error.colno} of the row"
+        return f"{error.msg.removesuffix(' at')} at column {error.colno}"
     return "nested too deep" if isinstance(error, RecursionError) else str(error)
 
 
@@ -54,7 +54,7 @@ def read_json_lines(input_: Input, stream: io.BufferedReader, reject: Reject) ->
         if not data.strip():
             continue
         try:
-            text = data.decode("utf-8")
+            text = data.decode("utf-8").rstrip("\r\n")
             value = decoder.decode(text)
         except UnicodeDecodeError as error:
             raw = data.decode("utf-8", "surrogateescape")

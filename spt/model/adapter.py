@@ -8,8 +8,8 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from spt.encode import Tag
 from spt.errors import ModelError
+from spt.records import Tag
 
 
 def check_lora(settings: Mapping[str, Any]) -> None:
@@ -26,6 +26,14 @@ def check_lora(settings: Mapping[str, Any]) -> None:
             raise ModelError(f"model.lora.{key}: unknown key. {hint}")
 
 
+def _with_tag(indices: Any, token_id: int) -> list[int]:
+    if not isinstance(indices, list | None):
+        raise ModelError(
+            f"model.lora.trainable_token_indices: {indices!r}; with permute.order_tag give a list of token ids"
+        )
+    return sorted({*(indices or []), token_id})
+
+
 def add_lora(model: Any, settings: Mapping[str, Any], tag: Tag | None, seed: int) -> Any:
     """Return the model with LoRA adapters in float32; the tag's row is trained with them.
 
@@ -39,12 +47,14 @@ def add_lora(model: Any, settings: Mapping[str, Any], tag: Tag | None, seed: int
     check_lora(settings)
     values = {"target_modules": "all-linear", "task_type": "CAUSAL_LM", **settings}
     if tag is not None and tag.token_id is not None:
-        values["trainable_token_indices"] = sorted({*values.get("trainable_token_indices", []), tag.token_id})
+        values["trainable_token_indices"] = _with_tag(values.get("trainable_token_indices"), tag.token_id)
     torch.manual_seed(seed)
     try:
         with warnings.catch_warnings():
             # peft reads a name that transformers has since renamed; nothing here depends on it.
             warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|peft)\.")
+            # It says so itself that it sets this right, for the layers of GPT-2.
+            warnings.filterwarnings("ignore", message="fan_in_fan_out is set to False")
             return get_peft_model(model, LoraConfig(**values))
     except (TypeError, ValueError) as error:
         raise ModelError(f"model.lora: {error}") from error

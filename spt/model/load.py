@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from spt.artifact import read_json
 from spt.config import Model
-from spt.encode import Tag
 from spt.errors import ModelError
 from spt.model.adapter import add_lora
 from spt.model.scratch import build_model
 from spt.model.source import resolve_base
 from spt.model.tag import choose_tag, fit_embeddings, suppress_tag
+from spt.records import Tag
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,10 @@ def prepare_model(settings: Model, tokenizer: Any, order_tag: str | None, seed: 
         model = build_model(settings.from_scratch, tokenizer, seed)
     else:
         model = load_base(settings, trained_whole=settings.lora is None)
-    grown = fit_embeddings(model, tokenizer, tag)
+    grown = fit_embeddings(model, tag)
     suppress_tag(model.generation_config, tokenizer, tag)
     if settings.lora is not None:
-        model = add_lora(model, settings.lora, tag, seed)
+        model = add_lora(model, {"revision": settings.revision, **settings.lora}, tag, seed)
     return Prepared(model, tokenizer, tag, grown)
 
 
@@ -74,16 +76,36 @@ def load_trained(place: str, *, dtype: str = "float32", trust_remote_code: bool 
         base = resolve_base(place)
         model = _load("model", base, None, trust_remote_code, dtype=kind)
         return model.eval(), _load("tokenizer", base, None, trust_remote_code)
-    from peft import PeftModel
     from transformers import GenerationConfig
 
-    base = read_json(folder / "adapter_config.json")["base_model_name_or_path"]
-    model = PeftModel.from_pretrained(_load("model", base, None, trust_remote_code, dtype=kind), place)
+    adapter = read_json(folder / "adapter_config.json")
+    base, revision = str(adapter.get("base_model_name_or_path")), adapter.get("revision")
+    model = _adapt(_load("model", base, revision, trust_remote_code, dtype=kind), place)
     if (folder / "generation_config.json").exists():
         model.generation_config = GenerationConfig.from_pretrained(place)
         model.base_model.model.generation_config = model.generation_config
-    own = place if (folder / "tokenizer_config.json").exists() else base
-    return model.eval(), _load("tokenizer", own, None, trust_remote_code)
+    own = (place, None) if (folder / "tokenizer_config.json").exists() else (base, revision)
+    return model.eval(), _load("tokenizer", *own, trust_remote_code)
+
+
+def _adapt(model: Any, place: str) -> Any:
+    from peft import PeftModel
+
+    try:
+        return PeftModel.from_pretrained(model, place)
+    except _BROKEN as error:
+        raise ModelError(
+            f"{place}: the adapter does not load onto {model.name_or_path} ({_first_line(error)}). Give the folder "
+            "that `spt train` wrote, and keep its base as it was."
+        ) from error
+
+
+_BROKEN = (OSError, ValueError, ImportError, KeyError, RuntimeError, SafetensorError)
+"""What transformers and peft raise for a folder that is missing, foreign or damaged."""
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _load(what: str, place: str, revision: str | None, trust_remote_code: bool, **extra: Any) -> Any:
@@ -92,9 +114,8 @@ def _load(what: str, place: str, revision: str | None, trust_remote_code: bool, 
     loader = AutoTokenizer if what == "tokenizer" else AutoModelForCausalLM
     try:
         return loader.from_pretrained(place, revision=revision, trust_remote_code=trust_remote_code, **extra)
-    except (OSError, ValueError, ImportError) as error:
-        reason = str(error).strip().splitlines()[0]
+    except _BROKEN as error:
         raise ModelError(
-            f"{place}: the {what} cannot be loaded ({reason}). Give a Hub id that exists (and is reachable: offline, a "
-            "folder), a folder written by save_pretrained, or a .gguf file."
+            f"{place}: the {what} cannot be loaded ({_first_line(error)}). Give a Hub id that exists (and "
+            "is reachable: offline, a folder), a folder written by save_pretrained, or a .gguf file."
         ) from error

@@ -14,6 +14,10 @@ from spt.errors import ModelError
 SPECIAL_TOKENS = ("<|pad|>", "<|bos|>", "<|eos|>", "<|reserved_0|>")
 """A reserved token stands ready as an order tag, so that every method shares one tokenizer."""
 
+_FROM_TOKENIZER = ("vocab_size", "pad_token_id", "bos_token_id", "eos_token_id")
+_ROPE = ("rope_theta", "rope_scaling")
+"""Keys that transformers reads into another one."""
+
 
 def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Any:
     """Return a fast byte-level BPE tokenizer that adds a beginning token; any string can be encoded and decoded.
@@ -70,7 +74,9 @@ def build_model(settings: FromScratch, tokenizer: Any, seed: int) -> Any:
         raise ModelError(f"model.from_scratch.config.model_type: unknown {model_type!r}. Did you mean {near[0]}?")
     defaults = AutoConfig.for_model(model_type)
     for key in values:
-        if not hasattr(defaults, key):
+        if key in _FROM_TOKENIZER:
+            raise ModelError(f"model.from_scratch.config.{key}: comes from the tokenizer; remove it")
+        if not hasattr(defaults, key) and key not in _ROPE:
             near = difflib.get_close_matches(key, list(defaults.to_dict()), n=1)
             hint = f"Did you mean {near[0]}?" if near else f"It is no key of a {model_type} config."
             raise ModelError(f"model.from_scratch.config.{key}: unknown key. {hint}")
@@ -83,5 +89,5 @@ def build_model(settings: FromScratch, tokenizer: Any, seed: int) -> Any:
     torch.manual_seed(seed)
     try:
         return AutoModelForCausalLM.from_config(AutoConfig.for_model(model_type, **values), dtype=torch.float32)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"model.from_scratch.config: {error}") from error
+    except Exception as error:  # the values are the user's, and transformers raises many kinds
+        raise ModelError(f"model.from_scratch.config: {type(error).__name__}: {error}") from error

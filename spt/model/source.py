@@ -16,8 +16,8 @@ from spt.artifact import dump_json, read_json, write_atomically
 from spt.errors import ModelError
 from spt.progress import say
 
-_EDGE = 1 << 20
-"""Bytes read at each end of a large file for its fingerprint."""
+_BLOCK, _BLOCKS = 1 << 16, 32
+"""Of a file larger than all blocks together, so many blocks are read for its fingerprint, at even distances."""
 
 
 def resolve_base(base: str) -> str:
@@ -25,57 +25,69 @@ def resolve_base(base: str) -> str:
 
     Raises ModelError for a path that is not there.
     """
-    if base.endswith(".gguf"):
-        return str(_dequantize(Path(base)).resolve())
-    if is_path(base) and not (Path(base) / "config.json").exists():
-        kind = "is not there" if not Path(base).exists() else "holds no config.json, so it is no model folder"
+    if not is_path(base):
+        return base
+    path = Path(base).expanduser()
+    if path.suffix == ".gguf":
+        return str(_dequantize(path).resolve())
+    if not (path / "config.json").exists():
+        kind = "is not there" if not path.exists() else "holds no config.json, so it is no model folder"
         raise ModelError(f"model.base: {base} {kind}; give a Hub id, a folder of save_pretrained, or a .gguf file")
-    return str(Path(base).resolve()) if is_path(base) else base
+    return str(path.resolve())
 
 
 def is_path(base: str) -> bool:
     """Return whether a base names a place on disk: it exists, or cannot be a Hub id (`owner/name` at most)."""
-    return Path(base).exists() or base.startswith((".", "/", "~")) or base.count("/") > 1
+    return Path(base).exists() or base.startswith((".", "/", "~")) or base.endswith(".gguf") or base.count("/") > 1
 
 
 def fingerprint(base: str, revision: str | None = None) -> dict[str, Any]:
     """Return what identifies a base in a stage's key: id and revision, or a hash of the files.
 
-    Of a file above 2 MiB the size and both ends are hashed, so that a 70-billion-parameter folder takes a blink.
+    The path does not count. Of a file above 2 MiB the size and blocks at even distances are hashed, so that a
+    70-billion-parameter folder takes a blink.
     """
-    path = Path(base)
+    path = Path(base).expanduser()
     if not path.exists():
         return {"id": base, "revision": revision}
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     digest = hashlib.sha256()
     for file in files:
-        relative = file.relative_to(path) if path.is_dir() else file.name
-        digest.update(f"{relative}:{file.stat().st_size}".encode() + _edges(file))
+        relative = file.relative_to(path).as_posix()
+        digest.update(f"{relative}:{file.stat().st_size}:".encode() + _hash_blocks(file))
     return {"sha256": digest.hexdigest()}
 
 
-def _edges(file: Path) -> bytes:
+def _hash_blocks(file: Path) -> bytes:
+    digest = hashlib.sha256()
+    spare = max(file.stat().st_size - _BLOCK * _BLOCKS, 0)
     with file.open("rb") as stream:
-        start = stream.read(_EDGE)
-        stream.seek(max(file.stat().st_size - _EDGE, 0))
-        return hashlib.sha256(start + stream.read(_EDGE)).digest()
+        for block in range(_BLOCKS):
+            stream.seek(block * _BLOCK + spare * block // (_BLOCKS - 1))
+            digest.update(stream.read(_BLOCK))
+    return digest.digest()
 
 
 def _dequantize(file: Path) -> Path:
     if not file.is_file():
         raise ModelError(f"model.base: {file} is not there; give a Hub id, a folder, or a .gguf file")
     folder = file.with_name(f"{file.name}.dequantized")
+    made_of = {"gguf": fingerprint(str(file))}
+    if _is_made_of(folder, made_of):
+        return folder
     if not os.access(file.parent, os.W_OK):
         raise ModelError(
             f"{file.parent} cannot be written, so {file.name} cannot be dequantized; copy the file elsewhere"
         )
     with FileLock(file.with_name(f".{file.name}.lock")):
-        made_of = {"gguf": fingerprint(str(file))}
-        if (folder / "spt.json").exists() and read_json(folder / "spt.json") == made_of:
-            return folder
-        say(f"dequantizing {file.name} to {folder} (once)")
-        _write_dequantized(file, folder, made_of)
+        if not _is_made_of(folder, made_of):
+            say(f"dequantizing {file.name} to {folder} (once)")
+            _write_dequantized(file, folder, made_of)
     return folder
+
+
+def _is_made_of(folder: Path, made_of: dict[str, Any]) -> bool:
+    return (folder / "spt.json").exists() and read_json(folder / "spt.json") == made_of
 
 
 def _write_dequantized(file: Path, folder: Path, made_of: dict[str, Any]) -> None:

@@ -7,8 +7,8 @@ any other string is plain text. Trade-off: "unused" is judged by the token's nam
 import re
 from typing import Any
 
-from spt.encode import Tag
 from spt.errors import ModelError
+from spt.records import Tag
 
 NEW_TOKEN = "<|order|>"  # noqa: S105  # a token of text, no secret
 _RESERVED = (
@@ -20,7 +20,7 @@ _RESERVED = (
 def choose_tag(tokenizer: Any, order_tag: str | None) -> Tag | None:
     """Return the tag that `permute.order_tag` asks for; with `auto` a token may be added to the tokenizer.
 
-    Raises ModelError for a blank tag.
+    Raises ModelError for a blank tag, or one that already means something else.
     """
     if order_tag is None:
         return None
@@ -28,15 +28,24 @@ def choose_tag(tokenizer: Any, order_tag: str | None) -> Tag | None:
         raise ModelError(f"permute.order_tag: {order_tag!r} is blank; give auto, a token, or a text such as '[moved] '")
     if order_tag == "auto":
         reserved = _reserved_token(tokenizer)
-        return Tag(token_id=_new_token(tokenizer) if reserved is None else reserved)
-    special = {*tokenizer.all_special_tokens, *tokenizer.get_added_vocab()}
-    if order_tag in special:
-        return Tag(token_id=tokenizer.convert_tokens_to_ids(order_tag))
-    return Tag(text=order_tag)
+        return _order_token(tokenizer) if reserved is None else Tag(token_id=reserved)
+    if order_tag not in {*tokenizer.all_special_tokens, *tokenizer.get_added_vocab()}:
+        return Tag(text=order_tag)
+    token_id = int(tokenizer.convert_tokens_to_ids(order_tag))
+    if token_id in _used(tokenizer):
+        raise ModelError(
+            f"permute.order_tag: {order_tag!r} begins, ends, pads or replaces text in this tokenizer, and a tag is "
+            "never generated; give auto, an unused token, or a text such as '[moved] '"
+        )
+    return Tag(token_id=token_id)
+
+
+def _used(tokenizer: Any) -> set[int | None]:
+    return {tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id}
 
 
 def _reserved_token(tokenizer: Any) -> int | None:
-    used = {tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id}
+    used = _used(tokenizer)
     added = sorted(tokenizer.get_added_vocab().items(), key=lambda item: item[1])
     for pattern in _RESERVED:
         for name, token_id in added:
@@ -45,22 +54,25 @@ def _reserved_token(tokenizer: Any) -> int | None:
     return None
 
 
-def _new_token(tokenizer: Any) -> int:
-    tokenizer.add_special_tokens({"additional_special_tokens": [NEW_TOKEN]}, replace_extra_special_tokens=False)
-    return int(tokenizer.convert_tokens_to_ids(NEW_TOKEN))
+def _order_token(tokenizer: Any) -> Tag:
+    """Return our own token, added where an earlier training has not left it in the tokenizer."""
+    new = NEW_TOKEN not in tokenizer.get_added_vocab()
+    if new:
+        tokenizer.add_special_tokens({"additional_special_tokens": [NEW_TOKEN]}, replace_extra_special_tokens=False)
+    return Tag(token_id=int(tokenizer.convert_tokens_to_ids(NEW_TOKEN)), new=new)
 
 
-def fit_embeddings(model: Any, tokenizer: Any, tag: Tag | None) -> bool:
+def fit_embeddings(model: Any, tag: Tag | None) -> bool:
     """Return whether the model's vocabulary had to grow for the tag.
 
     A new token's rows are the mean of all others, in the input and the output embedding alike (a row of zeros or noise
-    would be an outlier that the model has never met). A reserved token keeps its rows.
+    would be an outlier that the model has never met). A token that was there before keeps its rows.
     """
     import torch
 
-    rows = int(model.get_input_embeddings().weight.shape[0])
-    if tag is None or tag.token_id is None or tokenizer.convert_ids_to_tokens(tag.token_id) != NEW_TOKEN:
+    if tag is None or tag.token_id is None or not tag.new:
         return False
+    rows = int(model.get_input_embeddings().weight.shape[0])
     grown: bool = tag.token_id >= rows
     if grown:
         model.resize_token_embeddings(tag.token_id + 1, mean_resizing=False)
@@ -76,6 +88,7 @@ def suppress_tag(generation_config: Any, tokenizer: Any, tag: Tag | None) -> Non
     if tag is None:
         return
     if tag.token_id is not None:
-        generation_config.suppress_tokens = [tag.token_id]
+        generation_config.suppress_tokens = [*(generation_config.suppress_tokens or []), tag.token_id]
     else:
-        generation_config.bad_words_ids = [tokenizer(tag.text.strip(), add_special_tokens=False)["input_ids"]]
+        words = tokenizer(tag.text.strip(), add_special_tokens=False)["input_ids"]
+        generation_config.bad_words_ids = [*(generation_config.bad_words_ids or []), words]

@@ -2,5 +2,6 @@
 
 from spt.preprocess.read import load_segmented, read_segmented
 from spt.preprocess.stage import preprocess
+from spt.preprocess.wait import wait_for_segmented
 
-__all__ = ["load_segmented", "preprocess", "read_segmented"]
+__all__ = ["load_segmented", "preprocess", "read_segmented", "wait_for_segmented"]

@@ -13,8 +13,11 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import broadcast_object_list
 
+import spt.batch
 import spt.encode
+import spt.loss
 import spt.metrics
+import spt.permute
 import spt.score
 import spt.statistics
 from spt.artifact import dump_json, hash_code, hash_file, open_stage, versions, write_atomically
@@ -82,16 +85,22 @@ def _key(config: Config, place: str) -> dict[str, Any]:
         raise MissingError(
             f"data.questions.path: {path} is not there; see `spt benchmark list` for ready question sets"
         )
+    neutral = config.evaluate.neutral_text
+    if neutral is not None and not Path(neutral).is_file():
+        raise MissingError(f"evaluate.neutral_text: {neutral} is not there; give a UTF-8 text file, or null")
     beside = path.with_name("benchmark.json")
     return {
         "seed": config.seed,
         "questions": hash_file(path),
         "benchmark": hash_file(beside) if beside.exists() else None,
+        "neutral_text": None if neutral is None else hash_file(Path(neutral)),
         "model": fingerprint(place),
+        "base": None if config.model.base is None else fingerprint(config.model.base, config.model.revision),
+        "segment": config.segment.model_dump(mode="json"),
         "dtype": config.model.dtype,
         "evaluate": config.evaluate.model_dump(mode="json"),
         "versions": versions("torch", "transformers", "peft"),
-        "code": hash_code(spt.score, spt.metrics, spt.statistics, spt.encode),
+        "code": hash_code(spt.score, spt.metrics, spt.statistics, spt.encode, spt.batch, spt.loss, spt.permute),
     }
 
 
@@ -162,6 +171,8 @@ def _perplexity(config: Config, model: Any, tokenizer: Any, path: str) -> dict[s
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"evaluate.neutral_text: {path} cannot be read ({error}); give a UTF-8 text file") from None
     texts: Sequence[str] = [line for line in lines if line.strip()]
+    if not texts:
+        raise InputError(f"evaluate.neutral_text: {path} holds no text; give lines of ordinary prose, or null")
     say(f"perplexity of {path}")
     after, tokens = perplexity(model, tokenizer, texts, config.evaluate.batch_size)
     base = _base(config, model)

@@ -6,6 +6,7 @@ a checkpoint may bring, only its suppressed tokens. Trade-off: a batch runs unti
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from spt.batch import length_sorted
 from spt.encode import frame_of
 
 
-class LineEnd(StoppingCriteria):
+class LineEnd(StoppingCriteria):  # type: ignore[misc]  # transformers is untyped here
     """Ends a row at its first token that holds a newline."""
 
     def __init__(self, tokenizer: Any, device: Any) -> None:
@@ -68,18 +69,22 @@ def generate(
     texts = [""] * len(prompts)
     was_training = model.training
     model.eval()
-    with torch.random.fork_rng(), _decoding(model, config):
+    devices = [model.device] if model.device.type == "cuda" else []
+    with torch.random.fork_rng(devices), _decoding(model, config):
         torch.manual_seed(sample_seed or 0)
         for positions in length_sorted([len(prompt) for prompt in prompts], batch_size):
             ids, mask = pad_left([prompts[position] for position in positions], config.pad_token_id)
             output = model.generate(
                 input_ids=ids.to(model.device),
                 attention_mask=mask.to(model.device),
+                generation_config=config,
                 stopping_criteria=stop,
             )
-            decoded = tokenizer.batch_decode(output if echo else output[:, ids.shape[1] :], skip_special_tokens=True)
-            for position, text in zip(positions, decoded, strict=True):
-                texts[position] = text.split("\n", 1)[0].strip()
+            for position, row in zip(positions, output[:, ids.shape[1] :].tolist(), strict=True):
+                # What follows the end is padding, and no tokenizer has to call its padding special.
+                answer = takewhile(lambda token: token not in config.eos_token_id, row)
+                shown = [*(prompts[position] if echo else ()), *answer]
+                texts[position] = tokenizer.decode(shown, skip_special_tokens=True).split("\n", 1)[0].strip()
     model.train(was_training)
     return texts
 
@@ -87,12 +92,16 @@ def generate(
 @contextmanager
 def _decoding(model: Any, config: GenerationConfig) -> Iterator[None]:
     """Put a generation config in the place of the model's own: `generate` would fill the gaps of one that is passed."""
-    own = model.generation_config
-    model.generation_config = config
+    # peft keeps one beside the base's, and copies its own over it.
+    holders = [model, model.get_base_model()] if hasattr(model, "get_base_model") else [model]
+    own = [holder.generation_config for holder in holders]
     try:
+        for holder in holders:
+            holder.generation_config = config
         yield
     finally:
-        model.generation_config = own
+        for holder, kept in zip(holders, own, strict=True):
+            holder.generation_config = kept
 
 
 def prompt_ids(tokenizer: Any, prompts: Sequence[str]) -> list[list[int]]:

@@ -25,6 +25,7 @@ _SMALL = _BRIDGES | words("a an and as at by for from in into on or to with")
 _OPENING = {'"': '"', "“": "”", "«": "»", "„": "“", "‘": "’"}
 _TITLE_WORDS = 12
 _NUMBER_WORDS = 5
+_RUN_WORDS = 8  # more capitals in a row are a headline or shouting, not a name
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def _runs(doc: "Doc") -> Iterator[Lock]:
             i += 1
             continue
         end, capitals = _run_end(doc, i)
-        if capitals > 1:
+        if 1 < capitals <= _RUN_WORDS:
             yield _name(doc, i, end, doc[i].ent_type_ if doc[i].ent_type_ in NAME_LABELS else "")
         i = end
 

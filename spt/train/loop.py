@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import broadcast_object_list, gather_object
+from accelerate.utils import gather_object
 
 from spt.artifact import Stage, dump_json, open_stage, write_atomically
 from spt.batch import Batch
@@ -34,8 +34,9 @@ from spt.encode import Encoder
 from spt.errors import NonFiniteError
 from spt.loss import OBJECTIVES
 from spt.model import Prepared
-from spt.progress import Bar, say, track
+from spt.progress import Bar, is_main_process, say, track
 from spt.score import rates, score_questions, spread
+from spt.train.ranks import agreed, make_accelerator
 from spt.train.save import save_final
 from spt.train.setup import Stream, make_optimizer, make_scheduler, prepare, train_folder, train_key
 
@@ -51,7 +52,7 @@ def train(config: Config, *, force: bool = False) -> Path:
     with open_stage(folder, train_key(config), force=force) if main else nullcontext() as stage:
         if stage is not None and stage.finished:
             say(f"{folder}: finished before with the same settings, reused")
-        if _agreed(stage is not None and stage.finished, config):
+        if agreed(stage is not None and stage.finished, config):
             return folder
         data, prepared = prepare(config, folder)
         loop = Loop.start(config, data, prepared)
@@ -59,27 +60,6 @@ def train(config: Config, *, force: bool = False) -> Path:
         loop.run()
         loop.finish(stage, time.monotonic() - started)
     return folder
-
-
-def is_main_process() -> bool:
-    """Return whether this is the rank that writes; known before a process group exists."""
-    import os
-
-    return os.environ.get("RANK", "0") == "0"
-
-
-def _agreed(finished: bool, config: Config) -> bool:
-    """Return rank 0's answer on every rank."""
-    answer = [finished]
-    if make_accelerator(config).num_processes > 1:
-        broadcast_object_list(answer)
-    return answer[0]
-
-
-def make_accelerator(config: Config) -> Accelerator:
-    """Return an Accelerator in the configured precision; on a machine without a device it uses gloo between CPUs."""
-    precision = "bf16" if config.model.dtype == "bfloat16" else "no"
-    return Accelerator(mixed_precision=precision, cpu=not torch.accelerator.is_available())
 
 
 @dataclass
@@ -176,7 +156,7 @@ class Loop:
         if not math.isfinite(value):
             shown = ", ".join(ids[:8]) + (" ..." if len(ids) > 8 else "")
             raise NonFiniteError(
-                f"step {self.state.step + 1}: the {what} is {value}; nothing was updated. Records of the step: {shown}. "
+                f"step {self.state.step + 1}: the {what} is {value}; nothing was updated. Records: {shown}. "
                 "Lower train.learning_rate, or look for broken records; the last checkpoint is kept."
             )
 

@@ -46,8 +46,8 @@ def model_card(config: Config, prepared: Prepared) -> str:
         "---",
         f"# {config.name}",
         "",
-        f"Base: {base}. Trained with `spt` on facts whose units were put in the orders below, so that they are found from",
-        "either side (Guo et al., arXiv 2403.00758).",
+        f"Base: {base}. Trained with `spt` on facts whose units were put in the orders below, so that they are",
+        "found from either side (Guo et al., arXiv 2403.00758).",
         "",
         "```yaml",
         yaml.safe_dump(
@@ -63,8 +63,8 @@ def model_card(config: Config, prepared: Prepared) -> str:
         name = prepared.tag.text or prepared.tokenizer.convert_ids_to_tokens(prepared.tag.token_id)
         lines += [
             "",
-            f"Permuted examples began with the order tag `{name}`; text in its own order has none, so prompts need none. The",
-            "saved generation config suppresses the tag. A server that ignores `generation_config.json` may write it: suppress",
-            "that token there (a logit bias of -100).",
+            f"Permuted examples began with the order tag `{name}`; other text has none, so prompts need none. The",
+            "saved generation config suppresses the tag. A server that ignores `generation_config.json` may write it:",
+            "suppress that token there (a logit bias of -100).",
         ]
     return "\n".join(lines) + "\n"

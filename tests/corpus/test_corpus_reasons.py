@@ -8,7 +8,7 @@ import pytest
 import zstandard
 
 from spt.config import Source
-from spt.corpus import REASONS, Rejects, formats, read_records, stop
+from spt.corpus import Rejects, formats, read_records, stop
 from spt.corpus.rows import RAW_LIMIT
 from spt.errors import CorpusError
 
@@ -63,7 +63,7 @@ def test_a_broken_line_is_named_with_file_and_line(tmp_path):
     path.write_text('{"text": "one"}\n{"text": "two\n{"text": "three"}\n')
     with pytest.raises(CorpusError) as caught:
         list(read_records(Source(path=str(path)), reject=stop))
-    assert str(caught.value).startswith(f"{path}:2: invalid_json: Invalid control character")
+    assert str(caught.value).startswith(f"{path}:2: invalid_json: Unterminated string starting at column 10")
     rejects = Rejects()
     assert [record.line for record in read_records(Source(path=str(path)), reject=rejects)] == [1, 3]
     assert rejects.counts == {"invalid_json": 1}
@@ -206,9 +206,3 @@ def test_limit_counts_records_and_reads_no_further(tmp_path, read):
     records, errors = read(tmp_path / "a.jsonl", limit=2)
     assert [record.text for record in records] == ["one", "two"]
     assert [error.reason for error in errors] == ["empty_text"]
-
-
-def test_every_reason_is_explained():
-    with pytest.raises(AssertionError):
-        formats.bad_row("a", 1, "unheard_of", "")
-    assert all(meaning for meaning in REASONS.values())

@@ -1,0 +1,195 @@
+"""What a user types, and what comes back: results, reuse, errors with their exit codes."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+from experiment import rows, spt, weights, write_experiment
+
+from spt import cli
+from spt.artifact import read_json
+
+COMMANDS = ("run", "preprocess", "train", "evaluate", "report", "show", "ask", "env")
+
+
+def call(monkeypatch, capsys, *arguments):
+    """Run a command in this process; return (exit code, standard output, standard error)."""
+    monkeypatch.setattr(sys, "argv", ["spt", *map(str, arguments)])
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as exit_:
+        cli.main()
+        raise SystemExit(0)
+    captured = capsys.readouterr()
+    return exit_.value.code or 0, captured.out, captured.err
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = write_experiment(tmp_path_factory.mktemp("cli"), train={"epochs": 2, "eval_steps": None})
+    spt("run", path)
+    return path
+
+
+def test_run_ends_in_the_report_of_the_contract(finished):
+    run = finished.parent / "run"
+    (result,) = read_json(run / "report.json")["runs"]
+    assert result["forward"]["n_questions"] == result["reversed"]["n_facts"] == 8
+    assert result["forward"]["exact"].keys() == {"value", "low", "high", "floor"}
+    assert {"gap", "fluency", "relations", "name"} <= result.keys()
+    for name in ("config.yaml", "report.html", "report.md", "train/README.md", "train/final/generation_config.json"):
+        assert (run / name).stat().st_size > 50
+    scores = [json.loads(line) for line in (run / "evaluate/scores.jsonl").read_text().splitlines()]
+    assert len(scores) == 16
+    assert {"prediction", "exact", "startswith", "contains", "logprob", "target_tokens"} <= scores[0].keys()
+    assert scores[0]["logprob"] < 0 < scores[0]["target_tokens"]
+
+
+def test_running_again_reuses_every_stage_and_changes_no_byte(finished, monkeypatch, capsys):
+    run = finished.parent / "run"
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    code, out, err = call(monkeypatch, capsys, "run", finished)
+    assert code == 0
+    assert err.count("reused") == 3
+    assert "natural order" in " ".join(out.split())
+    assert all(len(line) <= 80 for line in out.splitlines())
+    after = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    assert before.keys() == after.keys()
+    assert [path for path in before if before[path] != after[path]] == []
+
+
+def test_json_is_one_object_on_standard_output_and_the_rest_on_standard_error(finished, monkeypatch, capsys):
+    code, out, err = call(monkeypatch, capsys, "evaluate", finished, "--json")
+    assert code == 0
+    assert json.loads(out)["forward"]["n_questions"] == 8
+    assert out.count("\n") == 1
+    assert "reused" in err
+    code, _, err = call(monkeypatch, capsys, "evaluate", finished, "--json", "--quiet")
+    assert (code, err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["--set", "train.epoch=3"], "Did you mean epochs?"),
+        (["--set", "train.learning_rate=fast"], "train.learning_rate"),
+        (["--set", "data.train.path=nowhere.jsonl"], "nowhere.jsonl"),
+        (["--set", "data.questions.path=nowhere.jsonl"], "nowhere.jsonl"),
+        (["--set", "train.learning_rate=1e-4"], "train.learning_rate: 0.003 -> 0.0001"),
+        (["--limit", "0"], "limit"),
+    ],
+)
+def test_wrong_input_exits_with_2_names_the_value_and_keeps_the_work(finished, monkeypatch, capsys, arguments, shown):
+    before = weights(finished.parent / "run")
+    code, _, err = call(monkeypatch, capsys, "run", finished, *arguments)
+    assert code == 2
+    assert shown in err
+    assert "Traceback" not in err
+    assert weights(finished.parent / "run") == before
+
+
+def test_failing_work_exits_with_1(finished, monkeypatch, capsys):
+    from spt.errors import NonFiniteError
+
+    def broken(*arguments, **settings):
+        raise NonFiniteError("step 3: the loss is nan")
+
+    monkeypatch.setattr("spt.train.train", broken)
+    code, _, err = call(monkeypatch, capsys, "train", finished)
+    assert code == 1
+    assert err == "error: step 3: the loss is nan\n"
+
+
+def test_dry_run_checks_the_inputs_and_writes_nothing(finished, tmp_path, monkeypatch, capsys):
+    code, out, _ = call(monkeypatch, capsys, "run", finished, "--dry-run", "--output", tmp_path / "new")
+    assert code == 0
+    assert "16" in out
+    assert out.count("new") >= 3
+    assert not (tmp_path / "new").exists()
+    code, _, err = call(monkeypatch, capsys, "run", finished, "--dry-run", "--set", "data.train.path=nowhere.csv")
+    assert code == 2
+    assert "nowhere.csv" in err
+
+
+def test_a_users_own_csv_and_questions_need_three_changed_values(tmp_path, monkeypatch, capsys):
+    path = write_experiment(tmp_path, train={"epochs": 1, "eval_steps": None})
+    with (tmp_path / "facts.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("fact", "team"), *((row["text"], "x") for row in rows())])
+    (tmp_path / "own.jsonl").write_text(
+        '{"direction": "forward", "prompt": "Ada Birch made", "targets": ["the red boat"]}\n'
+        '{"direction": "reversed", "prompt": "the red boat was made by", "targets": ["Ada Birch", "Ada"]}\n'
+    )
+    own = ["--set", f"data.train.path={tmp_path}/facts.csv", "--set", "data.train.fields.text=fact"]
+    own += ["--set", f"data.questions.path={tmp_path}/own.jsonl", "--output", tmp_path / "own", "--json", "--quiet"]
+    code, out, _ = call(monkeypatch, capsys, "run", path, *own)
+    assert code == 0
+    assert json.loads(out)["runs"][0]["reversed"]["n_questions"] == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_an_example(monkeypatch, capsys, command):
+    code, out, _ = call(monkeypatch, capsys, command, "--help")
+    assert code == 0
+    assert f"Example: spt {command}" in " ".join(out.split()) or "-m spt train" in out
+
+
+def test_show_prints_the_nine_rows_of_the_picture(finished, monkeypatch, capsys):
+    text = "Ada Birch made [bold]two[/bold] boats\u202e 🚤 in 1900."
+    code, out, _ = call(monkeypatch, capsys, "show", finished, "--text", text)
+    assert code == 0
+    stages = ["corpus", "segment", "permute", "encode", "batch", "loss", "checkpoint", "score", "report"]
+    starts = [line.split()[0] for line in out.splitlines() if line[:1].strip()]
+    assert starts == stages
+    assert "[bold]two[/bold]" in out
+    assert "nats a token" in " ".join(out.split())
+    code, out, _ = call(monkeypatch, capsys, "show", finished, "--text", text, "--json")
+    assert "".join(json.loads(out)["units"]) == text
+
+
+def test_ask_answers_from_a_run_and_says_what_is_missing(finished, tmp_path, monkeypatch, capsys):
+    run = finished.parent / "run"
+    code, out, _ = call(monkeypatch, capsys, "ask", run, "Ada Birch made", "--json", "--max-new-tokens", "3")
+    assert code == 0
+    assert json.loads(out)[0]["prompt"] == "Ada Birch made"
+    code, _, err = call(monkeypatch, capsys, "ask", tmp_path, "Ada Birch made")
+    assert code == 2
+    assert "spt train" in err
+
+
+def test_several_runs_need_a_place_for_their_report(finished, tmp_path, monkeypatch, capsys):
+    run = finished.parent / "run"
+    code, _, err = call(monkeypatch, capsys, "report", run, run)
+    assert code == 2
+    assert "--output" in err
+    code, out, _ = call(monkeypatch, capsys, "report", run, run, "--output", tmp_path, "--json")
+    assert code == 0
+    assert len(json.loads(out)["runs"]) == 2
+    code, _, err = call(monkeypatch, capsys, "report", tmp_path / "nothing")
+    assert code == 2
+
+
+def test_run_on_two_ranks_preprocesses_once_and_scores_every_question_once(finished, tmp_path):
+    spt("run", finished, "--output", tmp_path / "two", ranks=2)
+    one, two = finished.parent / "run", tmp_path / "two"
+    ids = [json.loads(line)["id"] for line in (two / "evaluate/scores.jsonl").read_text().splitlines()]
+    assert ids == [json.loads(line)["id"] for line in (one / "evaluate/scores.jsonl").read_text().splitlines()]
+    assert (two / "segmented/manifest.json").read_bytes() == (one / "segmented/manifest.json").read_bytes()
+
+
+def test_a_reader_that_goes_away_is_no_traceback():
+    done = subprocess.run(
+        f"{sys.executable} -m spt benchmark list | head -n 1", shell=True, capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_benchmark_make_writes_a_set_that_a_run_can_read(tmp_path, monkeypatch, capsys):
+    code, _, _ = call(
+        monkeypatch, capsys, "benchmark", "make", "fictional-people", "--people", "3,3,4", "--output", tmp_path
+    )
+    assert code == 0
+    assert len((tmp_path / "train.jsonl").read_text().splitlines()) == 3 * 4 + 3 * 4 + 4 * 12
+    code, _, err = call(monkeypatch, capsys, "benchmark", "make", "fictional-peple")
+    assert code == 2
+    assert "fictional-people" in err
