@@ -1,10 +1,13 @@
-"""Shared fixtures; tensor axes are checked in every test."""
+"""Shared fixtures. Tensor axes are checked in every test, and no test asks the Hub."""
 
+import os
 from typing import Any
 
 import pytest
 from jaxtyping import install_import_hook
 
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("TQDM_DISABLE", "1")
 install_import_hook(["spt.batch", "spt.loss", "spt.score.generate", "spt.score.likelihood"], "beartype.beartype")
 
 from fakes import TOKENIZERS  # noqa: E402

@@ -14,7 +14,7 @@ CORPUS = [
     "Daphne Barrington, who painted the harbour, lives in Lyon.",
     "東京は日本の首都です。",
     "Zoë naïvely café été.",
-    "abc NOP abN abcNO xyz",
+    "abc NOP ab NO qQ qQ xyz",
 ] * 4
 # Scripts, joined emoji, combining marks, no-break and other white space, a token's own sign.
 ODD = ["Ann Lee", " directed", "The Sea.", " ", "  ", "\n", "\t", "\u00a0", "\u3000", "漢字。", "かな", "ไทย", "עברית", "العربية",

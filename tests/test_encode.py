@@ -1,5 +1,6 @@
 """What is learned is the encoding of the permuted text as a whole, framed as the tokenizer frames it."""
 
+import unicodedata
 from types import SimpleNamespace
 
 import pytest
@@ -113,8 +114,8 @@ def test_a_text_that_just_fits_keeps_its_end(tokenizer, extra):
 
 
 # Prompt words are in small letters, completion words in capitals: a token shows where it came from.
-PROMPT = st.lists(st.sampled_from(["ab", "abc", "xyz"]), min_size=1, max_size=4)
-COMPLETION = st.lists(st.sampled_from(["NOP", "N", "NO"]), min_size=1, max_size=4)
+PROMPT = st.lists(st.sampled_from(["ab", "abc", "q"]), min_size=1, max_size=4)
+COMPLETION = st.lists(st.sampled_from(["NOP", "N", "Q"]), min_size=1, max_size=4)
 
 
 @given(prompt=PROMPT, completion=COMPLETION, glue=st.sampled_from(["", " "]), order=ORDER, seed=st.integers(0, 5))
@@ -139,9 +140,8 @@ def test_the_loss_on_completions_follows_the_characters_through_every_order(prom
 
 def test_tokens_that_span_prompt_and_completion_are_counted():
     encoder = Encoder(byte_level(), loss_on="completion")
-    encoder.encode([whole("abNOP", completion_start=2), whole("ab NOP", completion_start=2)])
-    joined = byte_level().tokenize("abNOP")
-    assert any(token[0].islower() and token[-1].isupper() for token in joined), joined
+    encoder.encode([whole("qQ", completion_start=1), whole("q Q", completion_start=1)])
+    assert byte_level().tokenize("qQ") == ["qQ"]
     assert encoder.counts == {"token_spans_prompt_and_completion": 1}
 
 
@@ -163,8 +163,9 @@ def test_a_record_without_a_completion_is_named():
 @pytest.mark.parametrize("options", [{"loss_on": "completion"}, {"tag": Tag(text="moved: ")}])
 def test_a_tokenizer_without_offsets_is_refused_where_they_are_needed(options):
     class Slow(SimpleNamespace):
-        def __call__(self, text, **_):
-            return {"input_ids": [ord(letter) for letter in text]}
+        def __call__(self, given, **_):
+            rows = [[ord(letter) for letter in text] for text in ([given] if isinstance(given, str) else given)]
+            return {"input_ids": rows[0] if isinstance(given, str) else rows}
 
     slow = Slow(is_fast=False, name_or_path="slow", eos_token_id=0)
     assert Encoder(slow).encode([whole("ab")])[0].input_ids == (97, 98, 0)
@@ -178,8 +179,8 @@ def test_offsets_stand_where_the_tokens_do(tokenizer, text):
     spans = encoded["offset_mapping"]
     assert spans == sorted(spans)
     assert all(0 <= start <= end <= len(text) for start, end in spans)
-    if tokenizer is wordpiece():
-        return  # it drops control characters and accents
+    if tokenizer is wordpiece() or unicodedata.normalize("NFKC", text) != text:
+        return  # what a normalizer drops stands nowhere
     covered = {place for start, end in spans for place in range(start, end)}
     assert all(place in covered for place, letter in enumerate(text) if not letter.isspace())
     if tokenizer is byte_level():

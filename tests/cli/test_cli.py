@@ -18,11 +18,13 @@ def call(monkeypatch, capsys, *arguments):
     """Run a command in this process; return (exit code, standard output, standard error)."""
     monkeypatch.setattr(sys, "argv", ["spt", *map(str, arguments)])
     monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit) as exit_:
+    code = 0
+    try:
         cli.main()
-        raise SystemExit(0)
+    except SystemExit as exit_:
+        code = exit_.code or 0
     captured = capsys.readouterr()
-    return exit_.value.code or 0, captured.out, captured.err
+    return code, captured.out, captured.err
 
 
 @pytest.fixture(scope="module")

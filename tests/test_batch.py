@@ -1,0 +1,73 @@
+"""Every record once an epoch, every position on one rank, padding masked by length."""
+
+import torch
+from fakes import metaspace
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spt.batch import collate, length_sorted, plan_epoch, split_step, steps_per_epoch
+from spt.encode import IGNORED, Encoder
+from spt.records import Example, Ordering, Piece
+
+COUNT = st.integers(1, 70)
+SIZE = st.integers(1, 20)
+
+
+@given(records=COUNT, batch_size=SIZE, seed=st.integers(0, 2**63 - 1), epoch=st.integers(0, 3))
+def test_an_epoch_holds_every_record_once_and_keeps_its_last_batch(records, batch_size, seed, epoch):
+    plan = plan_epoch(records, batch_size, seed=seed, epoch=epoch)
+    assert sorted(index for step in plan for index in step) == list(range(records))
+    assert len(plan) == steps_per_epoch(records, batch_size)
+    assert [len(step) for step in plan[:-1]] == [batch_size] * (len(plan) - 1)
+
+
+def test_seeds_and_epochs_plan_apart_even_above_32_bits():
+    plans = [plan_epoch(50, 8, seed=seed, epoch=epoch) for seed in (1, 2, 1 + 2**32) for epoch in (0, 1)]
+    assert all(left != right for n, left in enumerate(plans) for right in plans[:n])
+    assert plan_epoch(50, 8, seed=1, epoch=0) == plans[0]
+
+
+@given(lengths=st.lists(st.integers(0, 30), min_size=1, max_size=70), micro=SIZE, world=st.integers(1, 5))
+def test_ranks_share_every_position_once_in_equally_many_micro_batches(lengths, micro, world):
+    ranks = [split_step(lengths, micro, rank=rank, world_size=world) for rank in range(world)]
+    assert sorted(position for rank in ranks for batch in rank for position in batch) == list(range(len(lengths)))
+    assert len({len(rank) for rank in ranks}) == 1
+    sizes = [len(batch) for rank in ranks for batch in rank]
+    assert max(sizes) <= micro
+    assert max(sizes) - min(sizes) <= 1
+    widths = [[lengths[position] for position in batch] for round_ in zip(*ranks, strict=True) for batch in round_]
+    assert sum(widths, []) == sorted(lengths, reverse=True)
+
+
+@given(lengths=st.lists(st.integers(0, 9), max_size=30), size=SIZE)
+def test_length_sorted_batches_hold_every_position_once_longest_first(lengths, size):
+    order = [position for batch in length_sorted(lengths, size) for position in batch]
+    assert sorted(order) == list(range(len(lengths)))
+    assert [lengths[position] for position in order] == sorted(lengths, reverse=True)
+
+
+@given(rows=st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=5), pad=st.integers(0, 3))
+def test_padding_is_masked_by_length_whatever_its_id(rows, pad):
+    examples = [Example(str(n), "original", tuple(row), (IGNORED, *row[1:])) for n, row in enumerate(rows)]
+    batch = collate(examples, pad)
+    for n, row in enumerate(rows):
+        rest = batch.input_ids.shape[1] - len(row)
+        assert batch.input_ids[n].tolist() == row + [pad] * rest
+        assert batch.attention_mask[n].tolist() == [1] * len(row) + [0] * rest
+        assert batch.labels[n].tolist() == [IGNORED, *row[1:]] + [IGNORED] * rest
+    assert batch.target_tokens == sum(len(row) - 1 for row in rows)
+
+
+def test_the_end_stays_a_label_where_it_pads():
+    texts = ["Ann Lee directed The Sea.", "Ann"]
+    orderings = [Ordering("r", "original", (0,), text, (Piece(0, len(text), 0),)) for text in texts]
+    tokenizer = metaspace()
+    batch = collate(Encoder(tokenizer).encode(orderings), tokenizer.pad_token_id)
+    assert (batch.labels == tokenizer.eos_token_id).sum(dim=1).tolist() == [1, 1]
+    assert batch.input_ids[1].tolist().count(tokenizer.eos_token_id) > 1
+
+
+def test_a_batch_without_examples_is_a_row_of_weight_zero():
+    batch = collate([], 5)
+    assert batch.target_tokens == 0
+    assert torch.equal(batch.attention_mask, torch.ones_like(batch.input_ids))
