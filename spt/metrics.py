@@ -49,15 +49,6 @@ def contains(prediction: str, target: str) -> bool:
 
 METRICS: Mapping[str, Metric] = MappingProxyType({"exact": exact, "startswith": startswith, "contains": contains})
 
-RULES: Mapping[str, str] = MappingProxyType(
-    {
-        "exact": "the prediction equals a target but for white space, punctuation and quotes at the ends; case kept",
-        "startswith": "the prediction starts with a target; case ignored",
-        "contains": "a target stands anywhere in the prediction; case ignored",
-    }
-)
-"""The rule of each metric in one line, printed with every number."""
-
 
 def measure(prediction: str, targets: Sequence[str], names: Iterable[str]) -> dict[str, float]:
     """Return the named metrics of a prediction, each the best over the targets (0.0 where there is none)."""

@@ -14,6 +14,14 @@ Direction = Literal["forward", "reversed"]
 DIRECTIONS: tuple[Direction, ...] = ("forward", "reversed")
 
 
+MATCH_RULES: Mapping[str, str] = {
+    "exact": "the prediction equals a target but for white space, punctuation and quotes at the ends; case kept",
+    "startswith": "the prediction starts with a target; case ignored",
+    "contains": "a target stands anywhere in the prediction; case ignored",
+}
+"""When an answer counts as right, by metric, in one line: printed with every number."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One text of a corpus, with where it came from.

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spt.errors import ConfigError
-from spt.metrics import METRICS, RULES, fold, trim
-from spt.records import DIRECTIONS, Question, Score
+from spt.metrics import METRICS, fold, trim
+from spt.records import DIRECTIONS, MATCH_RULES, Question, Score
 
 Floats = NDArray[np.float64]
 
@@ -191,7 +191,7 @@ def summarise(scores: Sequence[Score], *, headline: str, seed: int) -> dict[str,
     tested = [score for score in scores if score.question.relation != CONTROL] or scores
     return {
         "headline": headline,
-        "match_rules": {name: RULES[name] for name in names},
+        "match_rules": {name: MATCH_RULES[name] for name in names},
         **_directions(tested, names, seed),
         "gap": _gaps(tested, names, seed),
         "relations": {

@@ -46,7 +46,9 @@ def test_length_sorted_batches_hold_every_position_once_longest_first(lengths, s
     assert [lengths[position] for position in order] == sorted(lengths, reverse=True)
 
 
-@given(rows=st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=5), pad=st.integers(0, 3))
+@given(
+    rows=st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=5), pad=st.integers(0, 3)
+)
 def test_padding_is_masked_by_length_whatever_its_id(rows, pad):
     examples = [Example(str(n), "original", tuple(row), (IGNORED, *row[1:])) for n, row in enumerate(rows)]
     batch = collate(examples, pad)

@@ -26,7 +26,9 @@ def learn(model, batches):
         loss = objective(batch.input_ids, batch.attention_mask, batch.labels)
         loss.backward()
         total += loss.item()
-    return total, torch.cat([parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None])
+    return total, torch.cat(
+        [parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None]
+    )
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])

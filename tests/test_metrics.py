@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spt.metrics import METRICS, RULES, contains, exact, measure, startswith, trim
+from spt.metrics import METRICS, contains, exact, measure, startswith, trim
+from spt.records import MATCH_RULES
 
 words = st.text(min_size=1).filter(trim)
 
@@ -68,5 +69,5 @@ def test_measure_takes_the_best_target_and_only_the_named_metrics() -> None:
 
 
 def test_every_metric_has_a_match_rule_of_one_line() -> None:
-    assert RULES.keys() == METRICS.keys()
-    assert all(rule and "\n" not in rule for rule in RULES.values())
+    assert MATCH_RULES.keys() == METRICS.keys()
+    assert all(rule and "\n" not in rule for rule in MATCH_RULES.values())

@@ -11,11 +11,11 @@ from spt.benchmark.fictional_people import make_fictional_people
 from spt.benchmark.folder import Counts
 from spt.benchmark.grammar import Grammar
 from spt.benchmark.hub import REPOSITORY, download
-from spt.benchmark.questions import RULES, QuestionSet, read_questions, write_questions
+from spt.benchmark.questions import QuestionSet, read_questions, write_questions
 from spt.errors import InputError
 
 __all__ = [
-    "BENCHMARKS", "RULES", "Benchmark", "Grammar", "QuestionSet", "fetch_benchmark", "make_benchmark", "read_questions",
+    "BENCHMARKS", "Benchmark", "Grammar", "QuestionSet", "fetch_benchmark", "make_benchmark", "read_questions",
     "write_questions",
 ]  # fmt: skip
 

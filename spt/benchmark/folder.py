@@ -17,11 +17,11 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from spt.artifact import dump_json, hash_file, write_atomically
-from spt.benchmark.questions import RULES, BenchmarkFile, Headline, write_questions
+from spt.benchmark.questions import BenchmarkFile, Headline, write_questions
 from spt.config.schema import Source
 from spt.corpus import Row, read_rows, stop
 from spt.errors import MissingError, QuestionError
-from spt.records import Question
+from spt.records import MATCH_RULES, Question
 
 Counts = dict[str, int]
 
@@ -84,7 +84,7 @@ def _card(made: Made) -> str:
     template = resources.files("spt.benchmark").joinpath("card.md.j2").read_text(encoding="utf-8")
     # Markdown has nothing to escape.
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
-    return environment.from_string(template).render(made=made, rule=RULES[made.headline])
+    return environment.from_string(template).render(made=made, rule=MATCH_RULES[made.headline])
 
 
 def read_source(folder: Path, file: str, texts: Sequence[str], lists: Sequence[str] = ()) -> Iterator[Row]:

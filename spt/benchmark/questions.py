@@ -24,14 +24,7 @@ from spt.records import DIRECTIONS, Question
 
 Headline = Literal["exact", "startswith", "contains"]
 
-RULES: Mapping[Headline, str] = {
-    "exact": "the whole prediction equals a target, white space, final punctuation and quotes aside; case kept",
-    "startswith": "the prediction starts with a target, case ignored",
-    "contains": "the prediction contains a target, case ignored",
-}
-"""When an answer counts as right, by headline metric."""
-
-__all__ = ["FIELDS", "RULES", "Grammar", "Headline", "QuestionSet", "read_questions", "write_questions"]
+__all__ = ["FIELDS", "Grammar", "Headline", "QuestionSet", "read_questions", "write_questions"]
 
 FIELDS = ("id", "fact_id", "direction", "prompt", "targets", "distractors", "relation")
 _SHOWN = 10
@@ -52,13 +45,11 @@ class BenchmarkFile(BaseModel):
 class QuestionSet:
     """Questions that are scored together, in the order of their file.
 
-    `rule` says when an answer counts as right under `headline`; `grammar` is None where the set has no templates of
-    its own.
+    `grammar` is None where the set has no templates of its own.
     """
 
     name: str
     headline: Headline
-    rule: str
     questions: tuple[Question, ...]
     grammar: Grammar | None = None
 
@@ -81,7 +72,7 @@ def read_questions(path: str | Path, limit: int | None = None) -> QuestionSet:
         reader.add(row)
     reader.check(path)
     return QuestionSet(
-        about.name, about.headline, RULES[about.headline], tuple(reader.questions),
+        about.name, about.headline, tuple(reader.questions),
         Grammar(about.grammar) if about.grammar else None,
     )  # fmt: skip
 

@@ -5,10 +5,13 @@ the adapter loads onto it.
 """
 
 import difflib
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from spt.errors import ModelError
+from spt.model.source import READ_ERRORS, first_line
 from spt.records import Tag
 
 
@@ -39,8 +42,6 @@ def add_lora(model: Any, settings: Mapping[str, Any], tag: Tag | None, seed: int
 
     Raises ModelError where peft refuses the settings.
     """
-    import warnings
-
     import torch
     from peft import LoraConfig, get_peft_model
 
@@ -50,11 +51,34 @@ def add_lora(model: Any, settings: Mapping[str, Any], tag: Tag | None, seed: int
         values["trainable_token_indices"] = _with_tag(values.get("trainable_token_indices"), tag.token_id)
     torch.manual_seed(seed)
     try:
-        with warnings.catch_warnings():
-            # peft reads a name that transformers has since renamed; nothing here depends on it.
-            warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|peft)\.")
-            # It says so itself that it sets this right, for the layers of GPT-2.
-            warnings.filterwarnings("ignore", message="fan_in_fan_out is set to False")
+        with _quiet():
             return get_peft_model(model, LoraConfig(**values))
     except (TypeError, ValueError) as error:
         raise ModelError(f"model.lora: {error}") from error
+
+
+def load_adapter(model: Any, folder: str) -> Any:
+    """Return the model with the adapter in a folder.
+
+    Raises ModelError where it does not fit.
+    """
+    from peft import PeftModel
+
+    try:
+        with _quiet():
+            return PeftModel.from_pretrained(model, folder)
+    except READ_ERRORS as error:
+        raise ModelError(
+            f"{folder}: the adapter does not load onto {model.name_or_path} ({first_line(error)}). Give the folder "
+            "that `spt train` wrote, and keep its base as it was."
+        ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        # peft reads a name that transformers has since renamed; nothing here depends on it.
+        warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|peft)\.")
+        # It says so itself that it sets this right, for the layers of GPT-2.
+        warnings.filterwarnings("ignore", message="fan_in_fan_out is set to False")
+        yield

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-
 from spt.artifact import read_json
 from spt.config import Model
 from spt.errors import ModelError
-from spt.model.adapter import add_lora
+from spt.model.adapter import add_lora, load_adapter
 from spt.model.scratch import build_model
-from spt.model.source import resolve_base
+from spt.model.source import READ_ERRORS, first_line, resolve_base
 from spt.model.tag import choose_tag, fit_embeddings, suppress_tag
 from spt.records import Tag
 
@@ -80,32 +78,12 @@ def load_trained(place: str, *, dtype: str = "float32", trust_remote_code: bool 
 
     adapter = read_json(folder / "adapter_config.json")
     base, revision = str(adapter.get("base_model_name_or_path")), adapter.get("revision")
-    model = _adapt(_load("model", base, revision, trust_remote_code, dtype=kind), place)
+    model = load_adapter(_load("model", base, revision, trust_remote_code, dtype=kind), place)
     if (folder / "generation_config.json").exists():
         model.generation_config = GenerationConfig.from_pretrained(place)
         model.base_model.model.generation_config = model.generation_config
     own = (place, None) if (folder / "tokenizer_config.json").exists() else (base, revision)
     return model.eval(), _load("tokenizer", *own, trust_remote_code)
-
-
-def _adapt(model: Any, place: str) -> Any:
-    from peft import PeftModel
-
-    try:
-        return PeftModel.from_pretrained(model, place)
-    except _BROKEN as error:
-        raise ModelError(
-            f"{place}: the adapter does not load onto {model.name_or_path} ({_first_line(error)}). Give the folder "
-            "that `spt train` wrote, and keep its base as it was."
-        ) from error
-
-
-_BROKEN = (OSError, ValueError, ImportError, KeyError, RuntimeError, SafetensorError)
-"""What transformers and peft raise for a folder that is missing, foreign or damaged."""
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _load(what: str, place: str, revision: str | None, trust_remote_code: bool, **extra: Any) -> Any:
@@ -114,8 +92,8 @@ def _load(what: str, place: str, revision: str | None, trust_remote_code: bool, 
     loader = AutoTokenizer if what == "tokenizer" else AutoModelForCausalLM
     try:
         return loader.from_pretrained(place, revision=revision, trust_remote_code=trust_remote_code, **extra)
-    except _BROKEN as error:
+    except READ_ERRORS as error:
         raise ModelError(
-            f"{place}: the {what} cannot be loaded ({_first_line(error)}). Give a Hub id that exists (and "
+            f"{place}: the {what} cannot be loaded ({first_line(error)}). Give a Hub id that exists (and "
             "is reachable: offline, a folder), a folder written by save_pretrained, or a .gguf file."
         ) from error

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
+from safetensors import SafetensorError
 
 from spt.artifact import dump_json, read_json, write_atomically
 from spt.errors import ModelError
@@ -18,6 +19,14 @@ from spt.progress import say
 
 _BLOCK, _BLOCKS = 1 << 16, 32
 """Of a file larger than all blocks together, so many blocks are read for its fingerprint, at even distances."""
+
+READ_ERRORS = (OSError, ValueError, ImportError, KeyError, RuntimeError, SafetensorError)
+"""What transformers and peft raise for a folder that is missing, foreign or damaged."""
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message; theirs run over many."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def resolve_base(base: str) -> str:

@@ -166,7 +166,7 @@ def test_a_wrong_lora_key_is_named_before_anything_loads(lora, message):
     "lora", [{"target_modules": ["nope"]}, {"r": -1}, {"trainable_token_indices": {"embed_tokens": [1]}}]
 )
 def test_lora_values_that_peft_refuses_are_the_users(lora, tmp_path):
-    with pytest.raises(ModelError, match="model.lora"):
+    with pytest.raises(ModelError, match=r"model\.lora"):
         prepare(save_base(tmp_path, metaspace()), lora={**LORA, **lora})
 
 

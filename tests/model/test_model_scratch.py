@@ -57,7 +57,7 @@ def test_a_saved_tokenizer_is_the_same_and_frames_a_text_alike(trained, tmp_path
 
 
 def test_a_vocabulary_below_the_bytes_is_refused_with_the_least():
-    with pytest.raises(ModelError, match="vocab_size: 259; .* need 260"):
+    with pytest.raises(ModelError, match=r"vocab_size: 259; .* need 260"):
         train_tokenizer(CORPUS, 259)
     assert len(train_tokenizer(CORPUS, 260)) == 260
 

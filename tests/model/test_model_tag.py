@@ -71,7 +71,7 @@ def test_a_tag_is_a_token_by_name_or_plain_text():
 
 @pytest.mark.parametrize("name", ["<s>", "</s>", "<unk>"])
 def test_a_tag_that_means_something_else_is_refused(name):
-    with pytest.raises(ModelError, match="order_tag: .* begins, ends, pads or replaces"):
+    with pytest.raises(ModelError, match=r"order_tag: .* begins, ends, pads or replaces"):
         choose_tag(metaspace(), name)
 
 

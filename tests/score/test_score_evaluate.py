@@ -1,0 +1,78 @@
+"""The stage: what was measured, of which model, and when it is measured again."""
+
+import json
+
+import pytest
+from fakes import byte_level, tiny_model
+
+from spt.config import Config
+from spt.errors import InputError, MissingError, StaleError
+from spt.score import evaluate
+
+
+@pytest.fixture
+def setting(tmp_path):
+    tiny_model("llama", byte_level()).save_pretrained(tmp_path / "model")
+    byte_level().save_pretrained(tmp_path / "model")
+    rows = [
+        {"id": f"q{n}", "fact_id": f"f{n}", "direction": direction, "prompt": "Ann Lee directed", "targets": [f"Sea {n}."]}
+        for n, direction in enumerate(("forward", "reversed", "forward"))
+    ]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "neutral.txt").write_text("The botanist of Oslo.\n\nAnn lives in Lyon.\n")
+
+    def make(**settings):
+        return Config(
+            name="t", output=str(tmp_path / "run"), data={"train": {"path": "x"}, "questions": {"path": str(tmp_path / "questions.jsonl")}},
+            segment={"segmenter": "word"}, model={"base": str(tmp_path / "model")},
+            evaluate={"max_new_tokens": 3, "fluency_samples": 5, "neutral_text": str(tmp_path / "neutral.txt"), **settings},
+        )  # fmt: skip
+
+    make.folder = tmp_path
+    return make
+
+
+def read(folder):
+    rows = [json.loads(line) for line in (folder / "scores.jsonl").read_text().splitlines()]
+    return rows, json.loads((folder / "summary.json").read_text())
+
+
+def test_an_evaluation_holds_scores_fluency_and_perplexity_before_and_after(setting):
+    place = str(setting.folder / "model")
+    rows, summary = read(evaluate(setting(), model=place))
+    assert [row["id"] for row in rows] == ["q0", "q1", "q2"]
+    assert (summary["forward"]["n_questions"], summary["reversed"]["n_questions"]) == (2, 1)
+    assert summary["fluency"]["natural_order"]["n"] == 5
+    assert summary["perplexity"]["before"] == pytest.approx(summary["perplexity"]["after"])
+    assert summary["perplexity"]["n_tokens"] > 5
+
+
+def test_a_second_run_is_reused_and_a_change_of_any_input_is_not(setting):
+    place = setting.folder / "model"
+    folder = evaluate(setting(), model=str(place))
+    stamp = (folder / "summary.json").stat().st_mtime_ns
+    assert evaluate(setting(), model=str(place)) == folder
+    assert (folder / "summary.json").stat().st_mtime_ns == stamp
+    with pytest.raises(StaleError, match=r"max_new_tokens: 3 -> 4"):
+        evaluate(setting(max_new_tokens=4), model=str(place))
+    (setting.folder / "neutral.txt").write_text("Another text.\n")
+    with pytest.raises(StaleError, match="neutral_text"):
+        evaluate(setting(), model=str(place))
+    evaluate(setting(), model=str(place), force=True)
+    tiny_model("llama", byte_level(), seed=5).save_pretrained(place)
+    with pytest.raises(StaleError, match=r"model\.sha256"):
+        evaluate(setting(), model=str(place))
+
+
+def test_what_is_missing_is_named(setting):
+    place = str(setting.folder / "model")
+    with pytest.raises(MissingError, match="no finished training; run `spt train CONFIG` first"):
+        evaluate(setting())
+    (setting.folder / "neutral.txt").write_text(" \n")
+    with pytest.raises(InputError, match="holds no text"):
+        evaluate(setting(), model=place)
+    with pytest.raises(MissingError, match=r"nowhere\.txt is not there"):
+        evaluate(setting(neutral_text="nowhere.txt"), model=place)
+    (setting.folder / "questions.jsonl").unlink()
+    with pytest.raises(MissingError, match=r"questions\.jsonl is not there"):
+        evaluate(setting(), model=place)

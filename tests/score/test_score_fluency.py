@@ -1,0 +1,73 @@
+"""Does the model still speak in natural order: samples from the beginning, judged by grammar or by likelihood."""
+
+import pytest
+from fakes import CORPUS, byte_level, metaspace, tiny_model
+
+import spt.score.fluency
+from spt.benchmark.questions import Grammar
+from spt.score.fluency import natural_by_grammar, natural_by_likelihood, sample_texts, share
+from spt.segment.word import WordSegmenter
+
+OPTIONS = {"count": 20, "max_new_tokens": 5, "batch_size": 8}
+
+
+def test_samples_start_at_the_beginning_token_where_there_is_one(monkeypatch):
+    given = []
+    monkeypatch.setattr(spt.score.fluency, "generate", lambda model, tokenizer, prompts, **_: given.extend(prompts))
+    sample_texts(None, metaspace(), CORPUS, seed=0, **OPTIONS)
+    assert given == [[metaspace().bos_token_id]] * 20
+
+
+def test_samples_start_at_first_tokens_of_openings_where_there_is_none(monkeypatch):
+    given = []
+    monkeypatch.setattr(spt.score.fluency, "generate", lambda model, tokenizer, prompts, **_: given.extend(prompts))
+    sample_texts(None, byte_level(), CORPUS[:3], seed=0, **OPTIONS)
+    first = [byte_level()(text)["input_ids"][:1] for text in CORPUS[:3]]
+    assert {tuple(prompt) for prompt in given} == {tuple(ids) for ids in first}
+    assert len(given) == 20
+
+
+@pytest.mark.parametrize("make", [byte_level, metaspace])
+def test_a_seed_decides_the_samples(make):
+    model = tiny_model("llama", make())
+    one, same, other = (sample_texts(model, make(), CORPUS, seed=seed, **OPTIONS) for seed in (1, 1, 2))
+    assert one == same != other
+    assert len(set(one)) > 5
+
+
+def test_a_text_is_natural_where_it_beats_all_shuffles_of_its_units(monkeypatch):
+    def by_order(base, tokenizer, pairs, batch_size):
+        """Likelier, the more neighbours stand in alphabetic order."""
+        words = [text.split() for _, text in pairs]
+        return [(float(sum(a < b for a, b in zip(row, row[1:], strict=False))), len(row)) for row in words]
+
+    monkeypatch.setattr(spt.score.fluency, "log_probabilities", by_order)
+    count = {}
+    for text in ("a b c d e f", "f e d c b a", "alone", "  ", ""):
+        count[text] = natural_by_likelihood(None, None, [text], WordSegmenter(), batch_size=2, seed=0)
+    # A text of one unit has no other order; one without words is no sentence.
+    assert count == {"a b c d e f": 1, "f e d c b a": 0, "alone": 1, "  ": 0, "": 0}
+    assert natural_by_likelihood(None, None, list(count), WordSegmenter(), batch_size=2, seed=0) == 2
+    assert natural_by_likelihood(None, None, [], WordSegmenter(), batch_size=2, seed=0) == 0
+
+
+def test_likelihood_is_asked_of_the_base_model():
+    model = tiny_model("llama", byte_level())
+    found = natural_by_likelihood(model, byte_level(), CORPUS[:6], WordSegmenter(), batch_size=4, seed=0)
+    assert 0 <= found <= 6
+
+
+def test_a_grammar_counts_its_own_sentences():
+    grammar = Grammar({"sentence": ["{name} sings."], "name": ["Ann", "Bob"]})
+    assert natural_by_grammar(["Ann sings.", " Bob sings. ", "sings. Ann", ""], grammar) == 2
+
+
+def test_a_share_has_an_interval_around_it():
+    row = share(30, 40)
+    assert row["value"] == 0.75
+    assert row["n"] == 40
+    # Wilson's interval, by its formula.
+    z, n, p = 1.959964, 40, 0.75
+    centre, half = p + z * z / (2 * n), z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
+    assert (row["low"], row["high"]) == pytest.approx(((centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)))
+    assert share(0, 5)["low"] == 0.0

@@ -1,0 +1,106 @@
+"""A score holds the best target, its floors and its distractors; ranks share the questions and lose none."""
+
+from types import SimpleNamespace
+
+import pytest
+from fakes import byte_level, tiny_model
+
+import spt.score.questions
+from spt.config import Evaluate
+from spt.metrics import measure
+from spt.records import Question
+from spt.score import rates, score_questions, spread
+from spt.score.evaluate import score_row
+from spt.score.likelihood import log_probabilities
+from spt.statistics import floor_targets
+
+SETTINGS = Evaluate(batch_size=3, max_new_tokens=4)
+
+
+def make_questions(count=7):
+    return [
+        Question(
+            f"q{n}", f"f{n}", ("forward", "reversed")[n % 2], f"Ann Lee directed the{' the' * (n % 3)}",
+            (f"Sea {n}.", f"Lake number {n}."), distractors=("Oslo", "Lyon") if n % 2 else (),
+        )
+        for n in range(count)
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny_model("llama", byte_level())
+
+
+def test_scores_stand_in_the_order_of_the_questions_with_the_best_target(model):
+    questions = make_questions()
+    scores = score_questions(model, byte_level(), questions, SETTINGS)
+    assert [score.question for score in scores] == questions
+    for score in scores:
+        pairs = [(score.question.prompt, text) for text in (*score.question.targets, *score.question.distractors)]
+        nats = [log_probabilities(model, byte_level(), [pair], 1)[0] for pair in pairs]
+        best = max(nats[: len(score.question.targets)])
+        assert score.logprob == pytest.approx(best[0], rel=1e-4)
+        assert score.target_tokens == best[1]
+        assert score.distractor_logprobs == pytest.approx([value for value, _ in nats[2:]], rel=1e-4)
+        assert score.metrics == measure(score.prediction, score.question.targets, SETTINGS.metrics)
+
+
+def test_a_floor_is_what_other_facts_answers_would_score(model, monkeypatch):
+    questions = make_questions()
+    monkeypatch.setattr(spt.score.questions, "generate", lambda *a, **b: ["Sea 2."] * len(questions))
+    scores = score_questions(model, byte_level(), questions, SETTINGS, seed=5)
+    floors = floor_targets(questions, 5)
+    for score in scores:
+        others = floors[score.question.id]
+        assert score.floors["exact"] == pytest.approx(others.count("Sea 2.") / len(others))
+    assert {score.question.id for score in scores if score.metrics["exact"]} == {"q2"}
+    assert any(score.floors["exact"] > 0 for score in scores)
+
+
+@pytest.mark.parametrize("world", [2, 3])
+@pytest.mark.parametrize("count", [1, 7])
+def test_ranks_share_the_questions_and_get_what_one_process_gets(model, world, count, monkeypatch):
+    questions = make_questions(count)
+    single = score_questions(model, byte_level(), questions, SETTINGS)
+    shares = []
+
+    def gather(scores):
+        shares.append(scores)
+        return [*single, *scores]  # rows that come twice count once
+
+    monkeypatch.setattr(spt.score.questions, "gather_object", gather)
+    for rank in range(world):
+        accelerator = SimpleNamespace(process_index=rank, num_processes=world)
+        found = score_questions(model, byte_level(), questions, SETTINGS, accelerator=accelerator)
+        assert [score.question.id for score in found] == [question.id for question in questions]
+    together = {score.question.id: score for share in shares for score in share}
+    assert sum(map(len, shares)) == len(together) == count
+    for score in single:
+        assert together[score.question.id].prediction == score.prediction
+        assert together[score.question.id].logprob == pytest.approx(score.logprob, rel=1e-4)
+
+
+def test_rates_are_plain_shares_of_each_direction(model):
+    scores = score_questions(model, byte_level(), make_questions(4), Evaluate(metrics=("exact",), max_new_tokens=1))
+    right = [SimpleNamespace(question=score.question, metrics={"exact": float(n < 1)}) for n, score in enumerate(scores)]
+    assert rates(right) == {"forward": {"exact": 0.5}, "reversed": {"exact": 0.0}}
+    assert rates(right[:1]) == {"forward": {"exact": 1.0}}
+
+
+def test_a_spread_takes_questions_from_the_whole_set():
+    questions = make_questions(10)
+    assert [question.id for question in spread(questions, 4)] == ["q0", "q2", "q5", "q7"]
+    assert spread(questions, 10) == questions
+
+
+def test_a_score_is_one_flat_row(model):
+    one, two = score_questions(model, byte_level(), make_questions(2), SETTINGS)
+    row = score_row(two)
+    names = {"exact", "startswith", "contains"}
+    assert row.keys() == {
+        "id", "fact_id", "direction", "prompt", "targets", "distractors", "prediction", "logprob", "target_tokens",
+        "distractor_logprobs", *names,
+    } | {f"{name}_floor" for name in two.floors}  # fmt: skip
+    assert (row["id"], row["direction"], row["distractors"]) == ("q1", "reversed", ("Oslo", "Lyon"))
+    assert "distractors" not in score_row(one)
