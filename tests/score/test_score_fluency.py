@@ -51,12 +51,6 @@ def test_a_text_is_natural_where_it_beats_all_shuffles_of_its_units(monkeypatch)
     assert natural_by_likelihood(None, None, [], WordSegmenter(), batch_size=2, seed=0) == 0
 
 
-def test_likelihood_is_asked_of_the_base_model():
-    model = tiny_model("llama", byte_level())
-    found = natural_by_likelihood(model, byte_level(), CORPUS[:6], WordSegmenter(), batch_size=4, seed=0)
-    assert 0 <= found <= 6
-
-
 def test_a_grammar_counts_its_own_sentences():
     grammar = Grammar({"sentence": ["{name} sings."], "name": ["Ann", "Bob"]})
     assert natural_by_grammar(["Ann sings.", " Bob sings. ", "sings. Ann", ""], grammar) == 2
