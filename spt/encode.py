@@ -5,16 +5,19 @@
     labels     -100  -100  The _Sea . _directed _Ann _Lee <eos>
 
 The ids are those of the permuted text encoded as a whole, since that is how text meets the model later: units encoded
-apart would meet at other token boundaries. Trade-off: every epoch encodes again.
+apart would meet at other token boundaries. Where tokens themselves are the units, the original text is encoded as a
+whole, and its ids move. Trade-off: every epoch encodes again.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 from spt.errors import ModelError
-from spt.records import Example, Ordering, Tag
+from spt.permute import permute_tokens
+from spt.records import Example, Ordering, Tag, TokenOrder
 
 IGNORED = -100
 """The label of a token that is not learned; torch's own default."""
@@ -66,10 +69,14 @@ class Encoder:
         """
         self.frame = frame_of(self.tokenizer)
         self._needs_offsets = self.loss_on == "completion" or bool(self.tag and self.tag.text)
-        if self._needs_offsets and not self.tokenizer.is_fast:
+        self._check_offsets(self._needs_offsets)
+
+    def _check_offsets(self, needed: bool) -> None:
+        if needed and not self.tokenizer.is_fast:
             raise ModelError(
                 f"{self.tokenizer.name_or_path}: a slow tokenizer does not tell where its tokens stand, which "
-                "loss_on: completion and a tag of plain text need; save its fast version and use that."
+                "loss_on: completion, a tag of plain text, and the segmenter token need; save its fast version and use "
+                "that."
             )
 
     def encode(self, orderings: Sequence[Ordering]) -> list[Example]:
@@ -79,15 +86,17 @@ class Encoder:
         """
         if not orderings:
             return []
+        offsets = self._needs_offsets or any(ordering.tokens is not None for ordering in orderings)
+        self._check_offsets(offsets)
         tags = [self._tag_text(ordering) for ordering in orderings]
         encoded = self.tokenizer(
             [tag + ordering.text for tag, ordering in zip(tags, orderings, strict=True)],
             add_special_tokens=False,
-            return_offsets_mapping=self._needs_offsets,
+            return_offsets_mapping=offsets,
             return_attention_mask=False,
             verbose=False,
         )
-        spans = encoded["offset_mapping"] if self._needs_offsets else [None] * len(orderings)
+        spans = encoded["offset_mapping"] if offsets else [None] * len(orderings)
         rows = zip(orderings, tags, encoded["input_ids"], spans, strict=True)
         examples = [self._example(*row) for row in rows]
         return [example for example in examples if example is not None]
@@ -96,10 +105,20 @@ class Encoder:
         return self.tag is not None and ordering.order != "original"
 
     def _tag_text(self, ordering: Ordering) -> str:
-        return self.tag.text if self.tag is not None and self._is_tagged(ordering) else ""
+        # Before tokens that move, a tag of plain text is encoded apart: there is no whole to encode.
+        apart = ordering.tokens is not None
+        return self.tag.text if self.tag is not None and self._is_tagged(ordering) and not apart else ""
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
 
     def _example(self, ordering: Ordering, tag: str, ids: list[int], spans: Spans | None) -> Example | None:
         prefix = list(self.frame.prefix)
+        if ordering.tokens is not None and spans is not None:
+            ordering, ids, spans = self._move_tokens(ordering, ordering.tokens, ids, spans)
+            if self.tag is not None and self.tag.text and self._is_tagged(ordering):
+                prefix += self._ids(self.tag.text)
         if self.tag is not None and self.tag.token_id is not None and self._is_tagged(ordering):
             prefix.append(self.tag.token_id)
         too_long = len(prefix) + len(ids) + len(self.frame.suffix) > self.max_length
@@ -113,6 +132,19 @@ class Encoder:
         input_ids = (*prefix, *ids, *suffix)[: self.max_length]
         all_labels = (*[IGNORED] * len(prefix), *labels, *suffix)[: self.max_length]
         return Example(ordering.id, ordering.order, input_ids, all_labels)
+
+    def _move_tokens(
+        self, ordering: Ordering, tokens: TokenOrder, ids: list[int], spans: Spans
+    ) -> tuple[Ordering, list[int], Spans]:
+        """Return the ids of a text in their order, each with its span; a delimiter's have the span (0, 0)."""
+        permutation = permute_tokens(tokens, [end for _, end in spans])
+        seam = [(i, (0, 0)) for i in (self._ids(tokens.delimiter) if tokens.delimiter else ())]
+        rows = [(ids[unit], spans[unit]) for unit in permutation[:1]]
+        for before, unit in pairwise(permutation):
+            rows += [*(seam if unit != before + 1 else ()), (ids[unit], spans[unit])]
+        moved = permutation != list(range(len(ids)))
+        ordering = replace(ordering, order=tokens.order if moved else "original")
+        return ordering, [i for i, _ in rows], [span for _, span in rows]
 
     def _labels(self, ordering: Ordering, shift: int, ids: list[int], spans: Spans) -> list[int]:
         """Return the labels: a token is learned where its last character is.

@@ -1,17 +1,20 @@
 """Segmentation → Ordering: the units of a record in the order drawn for one epoch.
 
 In: a segmentation, the orders' weights, a seed and an epoch. Out: the permuted text, and where each piece of it stood.
-What is drawn is a pure function of (seed, epoch, record id), so that workers, ranks and resumed runs agree without
-talking. Trade-off: a generator is made for every record and epoch (some five microseconds).
+Units are those of the segmentation, but for the segmenters in `DRAWN`, whose units are drawn here too. What is drawn is
+a pure function of (seed, epoch, record id), so that workers, ranks and resumed runs agree without talking. Trade-off: a
+generator is made for every record and epoch (some five microseconds).
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
-from spt.config import Permute
-from spt.records import Ordering, Piece, Segmentation, writes_no_spaces
+from spt.config import Permute, Segment
+from spt.records import Ordering, Piece, Segmentation, TokenOrder, writes_no_spaces
 
 
 def _original(n: int, generator: Random) -> list[int]:
@@ -51,13 +54,57 @@ def generator_for(seed: int, epoch: int, record_id: str) -> Random:
     return Random(int.from_bytes(digest, "big"))  # noqa: S311  # nothing secret is drawn
 
 
-def draw_ordering(segmentation: Segmentation, settings: Permute, *, seed: int, epoch: int) -> Ordering:
-    """Return the ordering of a record in an epoch."""
+def draw_ordering(segmentation: Segmentation, settings: Permute, units: Segment, *, seed: int, epoch: int) -> Ordering:
+    """Return the ordering of a record in an epoch; `units` says how its units are drawn, where they are."""
     generator = generator_for(seed, epoch, segmentation.id)
     names = [name for name in ORDERS if name in settings.orders]
     weights = [settings.orders[name] for name in names]
     (order,) = generator.choices(names, weights)
+    return arrange(segmentation, order, generator, settings, units)
+
+
+def arrange(segmentation: Segmentation, order: str, generator: Random, settings: Permute, units: Segment) -> Ordering:
+    """Return a record in one order: its units, or those that its segmenter draws anew."""
+    draw = DRAWN.get(segmentation.segmenter, _stored)
+    return draw(segmentation, order, generator, settings, units)
+
+
+def _stored(segmentation: Segmentation, order: str, generator: Random, settings: Permute, units: Segment) -> Ordering:
     return permute(segmentation, order, generator, max_units=settings.max_units, delimiter=settings.delimiter)
+
+
+def _random(segmentation: Segmentation, order: str, generator: Random, settings: Permute, units: Segment) -> Ordering:
+    """Draw units of 1 to `max_words` of the stored words; none reaches over the end of a sentence."""
+    sentences = set(segmentation.sentences)
+    kept: list[int] = []
+    left = generator.randint(1, units.max_words)
+    for cut in segmentation.cuts:
+        left -= 1
+        if left == 0 or cut in sentences:
+            kept.append(cut)
+            left = generator.randint(1, units.max_words)
+    return _stored(replace(segmentation, cuts=tuple(kept)), order, generator, settings, units)
+
+
+def _tokens(segmentation: Segmentation, order: str, generator: Random, settings: Permute, units: Segment) -> Ordering:
+    """Leave the text as it is, and its tokens to the encoder."""
+    whole = permute(segmentation, "original", generator)
+    sentences, seed = segmentation.sentences, generator.getrandbits(64)
+    return replace(
+        whole, order=order, tokens=TokenOrder(order, seed, sentences, settings.max_units, settings.delimiter)
+    )
+
+
+Draw = Callable[[Segmentation, str, Random, Permute, Segment], Ordering]
+DRAWN: Mapping[str, Draw] = {"random": _random, "token": _tokens}
+"""Segmenters whose units are drawn anew each epoch, and how; those of all others are stored."""
+
+
+def permute_tokens(tokens: TokenOrder, ends: Sequence[int]) -> list[int]:
+    """Return the permutation of the tokens of a text; `ends` are the characters where each ends."""
+    starts = sorted({bisect_right(ends, offset) for offset in tokens.sentences})
+    generator = Random(tokens.seed)  # noqa: S311  # nothing secret is drawn
+    return _permutation(len(ends), starts, tokens.order, generator, tokens.max_units)
 
 
 def permute(
@@ -69,9 +116,10 @@ def permute(
     result's `order` is `original` where nothing moved. Source: Guo et al. 2403.00758, section 4 (windows and gaps are
     ours).
     """
-    permutation: list[int] = []
-    for start, stop in _windows(segmentation, max_units):
-        permutation += [start + unit for unit in ORDERS[order](stop - start, generator)]
+    starts = (0, *segmentation.cuts)
+    index = {offset: unit for unit, offset in enumerate(starts)}
+    sentences = [index[offset] for offset in segmentation.sentences]
+    permutation = _permutation(len(starts), sentences, order, generator, max_units)
     moved = any(place != unit for place, unit in enumerate(permutation))
     text, pieces = _lay_out(segmentation, permutation, delimiter)
     return Ordering(
@@ -84,20 +132,24 @@ def permute(
     )
 
 
-def _windows(segmentation: Segmentation, max_units: int) -> Iterator[tuple[int, int]]:
-    """Yield (start, stop) unit indices; a sentence of more than `max_units` is a window of its own."""
-    starts = (0, *segmentation.cuts)
-    if len(starts) <= max_units:
-        yield 0, len(starts)
+def _permutation(n: int, sentences: Sequence[int], order: str, generator: Random, max_units: int) -> list[int]:
+    permutation: list[int] = []
+    for start, stop in _windows(n, sentences, max_units):
+        permutation += [start + unit for unit in ORDERS[order](stop - start, generator)]
+    return permutation
+
+
+def _windows(n: int, sentences: Sequence[int], max_units: int) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) of `n` units, `sentences` of which start one; a longer sentence is a window of its own."""
+    if n <= max_units:
+        yield 0, n
         return
-    index = {offset: unit for unit, offset in enumerate(starts)}
-    bounds = [*(index[offset] for offset in segmentation.sentences), len(starts)]
     start = 0
-    for previous, stop in pairwise(bounds):
+    for previous, stop in pairwise([*sentences, n]):
         if stop - start > max_units and previous > start:
             yield start, previous
             start = previous
-    yield start, len(starts)
+    yield start, n
 
 
 def _lay_out(

@@ -45,7 +45,8 @@ class Segmentation:
     `cuts` are strictly increasing with `0 < cut < len(text)`; `sentences` holds where sentences start: 0 first (for a
     text that is not empty), then a subset of the cuts. `segmenter` names what cut this row. Units are the slices
     between cuts, so joining them always gives the text back. The white space between two units belongs to the later
-    one.
+    one. For the counts alone, and never stored: `names`, the (start, end) offsets of the names that the segmenter saw
+    (None: it looks for none), and `fallback`, why another segmenter than the one asked for cut this row.
     """
 
     id: str
@@ -54,6 +55,8 @@ class Segmentation:
     sentences: tuple[int, ...]
     segmenter: str
     completion_start: int | None = None
+    names: tuple[tuple[int, int], ...] | None = field(default=None, compare=False)
+    fallback: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse cuts that do not partition the text."""
@@ -86,11 +89,26 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenOrder:
+    """How the tokens of a text move once it is encoded: in windows of whole sentences, as units do.
+
+    `sentences` are the character offsets where sentences start; equal seeds move equal tokens alike.
+    """
+
+    order: str
+    seed: int
+    sentences: tuple[int, ...]
+    max_units: int
+    delimiter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Ordering:
     """The units of one record in the order drawn for one epoch.
 
     `order` is what `permutation` is, not what was asked for: one unit drawn as `reversed` is `original`. `pieces`
-    partition `text` and say where each slice stood in the segmentation.
+    partition `text` and say where each slice stood in the segmentation. Where `tokens` is given, the text is the
+    original one, and its tokens take their places in the encoder.
     """
 
     id: str
@@ -99,6 +117,7 @@ class Ordering:
     text: str
     pieces: tuple[Piece, ...]
     completion_start: int | None = None
+    tokens: TokenOrder | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,9 @@ def test_ranks_share_every_position_once_in_equally_many_micro_batches(lengths, 
     sizes = [len(batch) for rank in ranks for batch in rank]
     assert max(sizes) <= micro
     assert max(sizes) - min(sizes) <= 1
-    widths = [[lengths[position] for position in batch] for round_ in zip(*ranks, strict=True) for batch in round_]
-    assert sum(widths, []) == sorted(lengths, reverse=True)
+    rounds = zip(*ranks, strict=True)
+    in_order = [lengths[position] for round_ in rounds for batch in round_ for position in batch]
+    assert in_order == sorted(lengths, reverse=True)
 
 
 @given(lengths=st.lists(st.integers(0, 9), max_size=30), size=SIZE)

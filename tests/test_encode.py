@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from spt.encode import IGNORED, Encoder, frame_of
+from spt.encode import IGNORED, Encoder, Frame, frame_of
 from spt.errors import ModelError
 from spt.permute import ORDERS, generator_for, permute
 from spt.records import Ordering, Piece, Segmentation, Tag
@@ -113,6 +113,13 @@ def test_a_text_that_just_fits_keeps_its_end(tokenizer, extra):
     )
 
 
+def test_an_end_of_two_tokens_is_cut_off_whole():
+    encoder = Encoder(wordpiece(), max_length=len(wordpiece()(CORPUS[0])["input_ids"]))
+    encoder.frame = Frame(encoder.frame.prefix, (3, 2))
+    (example,) = encoder.encode([whole(CORPUS[0])])
+    assert list(example.input_ids) == wordpiece()(CORPUS[0])["input_ids"][:-1]
+
+
 # Prompt words are in small letters, completion words in capitals: a token shows where it came from.
 PROMPT = st.lists(st.sampled_from(["ab", "abc", "q"]), min_size=1, max_size=4)
 COMPLETION = st.lists(st.sampled_from(["NOP", "N", "Q"]), min_size=1, max_size=4)
@@ -121,7 +128,8 @@ COMPLETION = st.lists(st.sampled_from(["NOP", "N", "Q"]), min_size=1, max_size=4
 @given(prompt=PROMPT, completion=COMPLETION, glue=st.sampled_from(["", " "]), order=ORDER, seed=st.integers(0, 5))
 def test_the_loss_on_completions_follows_the_characters_through_every_order(prompt, completion, glue, order, seed):
     tokenizer = byte_level()
-    words = [*(f"{word} " for word in prompt[:-1]), prompt[-1] + glue + completion[0], *(f" {word}" for word in completion[1:])]  # fmt: skip
+    middle = prompt[-1] + glue + completion[0]
+    words = [*(f"{word} " for word in prompt[:-1]), middle, *(f" {word}" for word in completion[1:])]
     start = len(" ".join(prompt) + glue)
     cuts = tuple(len("".join(words[:n])) for n in range(1, len(words)))
     segmentation = Segmentation("r", "".join(words), cuts, (0,), "test", completion_start=start)

@@ -15,6 +15,7 @@ ROWS = (
     ("config",),
     ("corpus",),
     ("model",),
+    ("assistant",),
     ("segment",),
     ("permute",),
     ("preprocess",),

@@ -75,7 +75,7 @@ def test_parts_are_shards_in_the_order_of_the_corpus(tmp_path):
     counts = json.loads((folder / "manifest.json").read_text())["counts"]
     assert counts == {
         "records": 25, "sentences": 50, "units": 200, "words_per_unit": {"1": 200}, "segmenters": {"word": 25},
-        "rejects": {},
+        "entities": {}, "fallbacks": {}, "rejects": {},
     }  # fmt: skip
 
 
@@ -217,8 +217,10 @@ def test_loaded_dataset_gives_any_row_and_keeps_dates_as_text(tmp_path):
 
 def test_segmented_data_of_another_run_is_used_as_it_is(tmp_path):
     folder = preprocess(make_config(tmp_path, facts(2)))
-    other = Config.model_validate({"name": "o", "data": {"segmented": str(folder)}, "model": {"base": "none"}})
-    assert preprocess(other) == folder
+    values = {"name": "o", "data": {"segmented": str(folder)}, "model": {"base": "none"}}
+    assert preprocess(Config.model_validate({**values, "segment": {"segmenter": "word", "processes": 9}})) == folder
+    with pytest.raises(StaleError, match=r'segment\.segmenter: "word" -> "spacy"'):
+        preprocess(Config.model_validate(values))
     missing = Config.model_validate({"name": "o", "data": {"segmented": str(tmp_path)}, "model": {"base": "none"}})
     with pytest.raises(MissingError):
         preprocess(missing)

@@ -19,7 +19,7 @@ from spt.config import Config
 from spt.corpus import read_records, stop
 from spt.encode import IGNORED, Encoder
 from spt.errors import InputError
-from spt.permute import ORDERS, generator_for, permute
+from spt.permute import ORDERS, arrange, generator_for
 from spt.records import Ordering, Record, Segmentation
 
 UNIT_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
@@ -45,7 +45,7 @@ def show(
     orderings = draw_each(segmentation, settings)
     if as_json:
         emit(
-            {"text": record.text, "units": segmentation.units, "orders": {o.order: o.text for o in orderings}},
+            {"text": record.text, "units": segmentation.units, "orders": {o.order: o.text for o in _texts(orderings)}},
             as_json=True,
         )
         return
@@ -68,9 +68,14 @@ def draw_each(segmentation: Segmentation, config: Config) -> list[Ordering]:
     for order in ORDERS:
         if weights.get(order, 0.0) > 0:
             generator = generator_for(config.seed, 0, segmentation.id)
-            drawn = permute(segmentation, order, generator, max_units=settings.max_units, delimiter=settings.delimiter)
+            drawn = arrange(segmentation, order, generator, settings, config.segment)
             found.setdefault(drawn.order, drawn)
     return list(found.values())
+
+
+def _texts(orderings: list[Ordering]) -> list[Ordering]:
+    """Return the orderings whose text is what is learned: not those whose tokens are moved by the encoder."""
+    return [ordering for ordering in orderings if ordering.tokens is None or ordering.order == "original"]
 
 
 def _record(config: Config, text: str | None) -> Record:
@@ -103,6 +108,8 @@ def _ordering(ordering: Ordering, segmentation: Segmentation, config: Config) ->
             unit = max(index for index, start in enumerate(starts) if start <= piece.source)
             style = UNIT_COLOURS[unit % len(UNIT_COLOURS)]
         cell.append(ordering.text[piece.start : piece.end], style)
+    if not _texts([ordering]):
+        cell.append("   (its tokens move when it is encoded)", "dim")
     return cell
 
 
@@ -170,6 +177,7 @@ def _losses(config: Config, final: Path, orderings: list[Ordering]) -> Text:
     from spt.score.likelihood import log_probabilities
 
     model, tokenizer = load_trained(str(final), dtype=config.model.dtype)
+    orderings = _texts(orderings)
     results = log_probabilities(model, tokenizer, [("", ordering.text) for ordering in orderings], 16)
     parts = [
         f"{ordering.order} {-nats / max(tokens, 1):.2f}"

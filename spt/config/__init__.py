@@ -1,5 +1,6 @@
 """The experiment file: YAML in, frozen and typed values out; nothing unknown passes."""
 
+from spt.config.assistant import Assistant
 from spt.config.read import read_config, read_yaml, write_config
 from spt.config.schema import (
     Config,
@@ -10,12 +11,13 @@ from spt.config.schema import (
     Model,
     Permute,
     Questions,
-    Segment,
     Source,
     Train,
 )
+from spt.config.segment import Segment
 
 __all__ = [
+    "Assistant",
     "Config",
     "Data",
     "Evaluate",

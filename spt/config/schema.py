@@ -5,18 +5,13 @@ Names are those of transformers' `TrainingArguments`, peft and datasets where th
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from spt.config.values import Fraction, Integer, NonNegative, Number, OneOrMore, Positive, PositiveInt, Text
+from spt.config.segment import Segment
+from spt.config.values import Fraction, Integer, NonNegative, Number, OneOrMore, Positive, PositiveInt, Section, Text
 
 Metric = Literal["exact", "startswith", "contains"]
 Order = Literal["original", "reversed", "shuffled", "rotated"]
-
-
-class Section(BaseModel):
-    """A part of the experiment file: frozen, and closed to unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Fields(Section):
@@ -94,17 +89,10 @@ class Data(Section):
         return self
 
 
-class Segment(Section):
-    """How sentences are cut into units."""
-
-    segmenter: Literal["spacy", "word", "sentence"] = "spacy"
-    pipeline: Text = "en_core_web_sm"
-
-
 class Permute(Section):
     """Which orders the units are learned in. `orders` holds weights; they need not sum to one."""
 
-    orders: dict[Order, NonNegative] = {"original": 1.0}
+    orders: dict[Order, NonNegative] = Field(default={"original": 1.0})
     max_units: PositiveInt = 32
     delimiter: Text | None = None
     order_tag: Text | None = None

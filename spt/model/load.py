@@ -89,11 +89,19 @@ def load_trained(place: str, *, dtype: str = "float32", trust_remote_code: bool 
 def _load(what: str, place: str, revision: str | None, trust_remote_code: bool, **extra: Any) -> Any:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    loader = AutoTokenizer if what == "tokenizer" else AutoModelForCausalLM
+    options = {"revision": revision, "trust_remote_code": trust_remote_code, **extra}
     try:
-        return loader.from_pretrained(place, revision=revision, trust_remote_code=trust_remote_code, **extra)
+        if what == "tokenizer":
+            return AutoTokenizer.from_pretrained(place, **options)
+        model, found = AutoModelForCausalLM.from_pretrained(place, output_loading_info=True, **options)
     except READ_ERRORS as error:
         raise ModelError(
             f"{place}: the {what} cannot be loaded ({first_line(error)}). Give a Hub id that exists (and "
             "is reachable: offline, a folder), a folder written by save_pretrained, or a .gguf file."
         ) from error
+    if found["missing_keys"]:  # transformers would go on with random numbers in their place
+        missing = sorted(found["missing_keys"])
+        raise ModelError(
+            f"{place}: {len(missing)} weights are missing ({', '.join(missing[:3])} ...); fetch or save the model again"
+        )
+    return model

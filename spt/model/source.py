@@ -101,17 +101,21 @@ def _is_made_of(folder: Path, made_of: dict[str, Any]) -> bool:
 
 def _write_dequantized(file: Path, folder: Path, made_of: dict[str, Any]) -> None:
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+    import transformers
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    # Releases before GgufConfig always dequantize.
+    known = hasattr(transformers, "GgufConfig")
+    dense = {"quantization_config": transformers.GgufConfig(dequantize=True)} if known else {}
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         model = AutoModelForCausalLM.from_pretrained(
             str(file.parent),
             gguf_file=file.name,
-            quantization_config=GgufConfig(dequantize=True),
             dtype=torch.float32,
             local_files_only=True,
+            **dense,
         )
         tokenizer = AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name, local_files_only=True)
     except Exception as error:  # the file is the user's, and the readers raise many kinds

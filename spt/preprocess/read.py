@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spt.artifact import read_json
-from spt.errors import DamagedError, MissingError
+from spt.artifact import changed_keys, read_json
+from spt.config import Segment
+from spt.errors import DamagedError, MissingError, StaleError
 from spt.preprocess.shards import SCHEMA
 from spt.records import Segmentation
 
@@ -29,6 +30,23 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         what = "is unfinished" if (folder / "key.json").exists() else "holds no segmented data"
         raise MissingError(f"{folder} {what}. Make it with the experiment it belongs to:\n  spt preprocess CONFIG")
     return read_json(folder / "manifest.json")
+
+
+def check_segmented(folder: Path, settings: Segment) -> None:
+    """Return nothing; raise StaleError where a finished folder was cut in another way than `settings` say.
+
+    A key that its version of spt did not know counts as unchanged.
+    """
+    made, wanted = read_manifest(folder)["key"]["segment"], settings.stored
+    known = wanted.keys() & made.keys()
+    changes = changed_keys({key: made[key] for key in known}, {key: wanted[key] for key in known}, "segment.")
+    if changes:
+        listed = "\n  ".join(changes)
+        raise StaleError(
+            f"{folder} was cut in another way than this experiment says:\n  {listed}\n"
+            "Give the experiment the same segment section, or cut the corpus anew: without data.segmented, and with "
+            "another --output or --force."
+        )
 
 
 def read_segmented(folder: Path) -> Iterator[Segmentation]:

@@ -9,17 +9,16 @@ its `.json` does. Trade-off: a shard is held in memory while it is written (`dat
 
 import io
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spt.artifact import dump_json, read_json, write_atomically
 from spt.preprocess.columns import Kinds, dump_columns, find_kinds, make_column
+from spt.preprocess.counts import Counts
 from spt.records import Record, Segmentation
 
 SCHEMA = pa.schema(
@@ -33,50 +32,6 @@ SCHEMA = pa.schema(
     ]
 )
 """The columns of every part; the record's other columns follow."""
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What was counted in one shard, or in all of them."""
-
-    records: int = 0
-    sentences: int = 0
-    units: int = 0
-    words_per_unit: Counter[int] = field(default_factory=Counter)
-    segmenters: Counter[str] = field(default_factory=Counter)
-
-    @classmethod
-    def of(cls, segmentations: Sequence[Segmentation]) -> "Counts":
-        """Return the counts of some segmentations."""
-        return cls(
-            records=len(segmentations),
-            sentences=sum(len(row.sentences) for row in segmentations),
-            units=sum(len(row.spans) for row in segmentations),
-            words_per_unit=Counter(len(unit.split()) for row in segmentations for unit in row.units),
-            segmenters=Counter(row.segmenter for row in segmentations),
-        )
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Counts":
-        """Return the counts that `to_json` wrote."""
-        words = Counter({int(words): count for words, count in value["words_per_unit"].items()})
-        segmenters = Counter(value["segmenters"])
-        return cls(value["records"], value["sentences"], value["units"], words, segmenters)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the counts as a JSON object."""
-        words = {str(words): count for words, count in self.words_per_unit.items()}
-        plain = {"records": self.records, "sentences": self.sentences, "units": self.units}
-        return {**plain, "words_per_unit": words, "segmenters": dict(self.segmenters)}
-
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
-            self.records + other.records,
-            self.sentences + other.sentences,
-            self.units + other.units,
-            self.words_per_unit + other.words_per_unit,
-            self.segmenters + other.segmenters,
-        )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,13 @@ from spt.config import Config, Source
 from spt.corpus import Rejects, input_key, read_records, stop
 from spt.errors import ConfigError, CorpusError, InputError
 from spt.preprocess.columns import describe, join_kinds, rename
-from spt.preprocess.read import read_manifest
-from spt.preprocess.shards import SCHEMA, Counts, Draft, part_name, read_draft, write_draft, write_part
-from spt.progress import say, track
+from spt.preprocess.read import check_segmented
+from spt.preprocess.counts import Counts
+from spt.preprocess.shards import SCHEMA, Draft, part_name, read_draft, write_draft, write_part
+from spt.preprocess.summary import details, rejections, summary_line
+from spt.preprocess.workers import Cut, cutter
+from spt.progress import Bar, say, track
+from spt.records import Record, Segmentation
 from spt.segment import Segmenter, make_segmenter
 
 
@@ -38,7 +43,7 @@ def preprocess(config: Config, *, output: Path | None = None, force: bool = Fals
     experiment's folder.
     """
     if config.data.segmented is not None:
-        read_manifest(Path(config.data.segmented))
+        check_segmented(Path(config.data.segmented), config.segment)
         return Path(config.data.segmented)
     if config.data.train is None:
         raise ConfigError("data.train: no corpus to segment; give data.train.path")
@@ -48,7 +53,7 @@ def preprocess(config: Config, *, output: Path | None = None, force: bool = Fals
         if not stage.finished:
             _run(config, config.data.train, segmenter, stage)
         else:
-            say(f"segmented: reused, {_summary(stage.manifest)} ({folder})")
+            say(f"segmented: reused, {summary_line(stage.manifest)} ({folder})")
         shutil.rmtree(folder / "work", ignore_errors=True)
     return folder
 
@@ -62,7 +67,7 @@ def _key(config: Config, source: Source, segmenter: Segmenter) -> dict[str, Any]
             "limit": data.limit,
             "shard_size": data.shard_size,
         },
-        "segment": config.segment.model_dump(mode="json"),
+        "segment": config.segment.stored,
         "segmenter": segmenter.key(),
         "code": hash_code(spt.corpus, spt.segment, spt.preprocess, spt.records),
         "versions": versions("pyarrow"),
@@ -75,20 +80,20 @@ def _run(config: Config, source: Source, segmenter: Segmenter, stage: Stage) -> 
         say(note)
     rejects = Rejects()
     try:
-        drafts, resumed = _draft(config, source, segmenter, stage.folder, rejects)
+        drafted = _draft(config, source, segmenter, stage.folder, rejects)
     except InputError:
         # The input has to change, and with it the key: what was drafted is of no use to the next run.
         shutil.rmtree(stage.folder / "work")
         (stage.folder / "key.json").unlink()
         raise
+    drafts = drafted.drafts
     kinds = join_kinds(draft.kinds for draft in drafts)
     names = rename(kinds, SCHEMA.names)
     for index in range(len(drafts)):
         write_part(stage.folder, index, kinds, names)
     (stage.folder / "work" / "rejects.jsonl").replace(stage.folder / "rejects.jsonl")
     counts = sum((draft.counts for draft in drafts), Counts())
-    seconds = time.monotonic() - started
-    timings = {"seconds": round(seconds, 3), "records_segmented": counts.records - resumed, "records_resumed": resumed}
+    timings = {"seconds": round(time.monotonic() - started, 3), **drafted.timings}
     write_atomically(stage.folder / "timings.json", dump_json(timings) + "\n")
     stage.finish(
         seed=config.seed,
@@ -98,13 +103,36 @@ def _run(config: Config, source: Source, segmenter: Segmenter, stage: Stage) -> 
         columns={names[name]: stored for name, stored in describe(kinds).items()},
         counts={**counts.to_json(), "rejects": dict(rejects.counts)},
     )
-    _tell(stage, kinds, names)
+    _tell(stage, kinds, names, drafted)
 
 
-def _draft(
-    config: Config, source: Source, segmenter: Segmenter, folder: Path, rejects: Rejects
-) -> tuple[list[Draft], int]:
-    """Return the drafts of all shards, and how many records an earlier run had segmented.
+@dataclass
+class Drafted:
+    """The drafts of all shards; of these, what this run cut itself, and how long cutting took."""
+
+    drafts: list[Draft] = field(default_factory=list)
+    fresh: Counts = field(default_factory=Counts)
+    seconds: float = 0.0
+
+    @property
+    def sentences_per_second(self) -> float | None:
+        """Return the speed of cutting, or None where an earlier run had cut everything."""
+        return self.fresh.sentences / self.seconds if self.fresh.records else None
+
+    @property
+    def timings(self) -> dict[str, Any]:
+        """Return what `timings.json` says of them."""
+        speed = self.sentences_per_second
+        return {
+            "records_segmented": self.fresh.records,
+            "records_resumed": sum(draft.counts.records for draft in self.drafts) - self.fresh.records,
+            "seconds_segmenting": round(self.seconds, 3),
+            "sentences_per_second": speed and round(speed, 1),
+        }
+
+
+def _draft(config: Config, source: Source, segmenter: Segmenter, folder: Path, rejects: Rejects) -> Drafted:
+    """Return the drafts of all shards.
 
     Rejects are found anew on each run, since the corpus is read anew.
     """
@@ -112,24 +140,52 @@ def _draft(
     work.mkdir(exist_ok=True)
     policy: Callable[[CorpusError], None] = rejects if config.data.on_error == "reject" else stop
     records = read_records(source, reject=policy, limit=config.data.limit)
-    drafts: list[Draft] = []
-    resumed = 0
+    drafted = Drafted()
     with (
         (work / "rejects.jsonl").open("w", encoding="utf-8") as rejected,
         track("segment", config.data.limit, "records") as bar,
+        cutter(config.segment, segmenter) as cut,
     ):
         for index in count():
             shard = list(islice(records, config.data.shard_size))
             rejected.writelines(_lines(rejects))
             if not shard:
                 break
+            if index == 0:
+                _check_column(config, shard)
             draft = read_draft(work, index)
-            resumed += len(shard) if draft else 0
-            drafts.append(draft or write_draft(work, index, shard, segmenter.segment(shard)))
-            bar.advance(len(shard))
-    if not drafts:
-        raise InputError(f"{_name(source)}: no record to segment; {_rejected(rejects.counts) or 'the corpus is empty'}")
-    return drafts, resumed
+            if draft is None:
+                draft = _cut_shard(cut, shard, work, index, drafted, bar)
+            else:
+                bar.advance(len(shard))
+            drafted.drafts.append(draft)
+    if not drafted.drafts:
+        raise InputError(
+            f"{_name(source)}: no record to segment; {rejections(rejects.counts) or 'the corpus is empty'}"
+        )
+    return drafted
+
+
+def _cut_shard(cut: Cut, shard: list[Record], work: Path, index: int, drafted: Drafted, bar: Bar) -> Draft:
+    rows: list[Segmentation] = []
+    started = time.monotonic()
+    for chunk in cut(shard):
+        rows += chunk
+        bar.advance(len(chunk))
+    drafted.seconds += time.monotonic() - started
+    draft = write_draft(work, index, shard, rows)
+    drafted.fresh += draft.counts
+    return draft
+
+
+def _check_column(config: Config, shard: list[Record]) -> None:
+    column = config.segment.names_column
+    if column is not None and not any(column in record.columns for record in shard):
+        there = sorted({name for record in shard for name in record.columns})
+        raise InputError(
+            f"segment.names_column: none of the first {len(shard)} records has a column {column!r}; they have "
+            f"{', '.join(there) or 'no columns besides the text'}"
+        )
 
 
 def _lines(rejects: Rejects) -> Iterator[str]:
@@ -137,30 +193,18 @@ def _lines(rejects: Rejects) -> Iterator[str]:
         yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def _tell(stage: Stage, kinds: dict[str, list[str]], names: dict[str, str]) -> None:
+def _tell(stage: Stage, kinds: dict[str, list[str]], names: dict[str, str], drafted: Drafted) -> None:
     for name, stored in describe(kinds).items():
         if names[name] != name:
             say(f"column {name!r} has a name of ours; it is kept as {names[name]!r}")
         if stored == "json" and kinds[name] != ["json"]:
             types = ", ".join(kinds[name])
             say(f"column {name!r} holds values of several types ({types}); it is kept as JSON text")
-    say(f"segmented: {_summary(stage.manifest)} ({stage.folder})")
-
-
-def _summary(manifest: dict[str, Any]) -> str:
-    counts = manifest["counts"]
-    words = sum(int(length) * units for length, units in counts["words_per_unit"].items())
-    parts = [
-        f"{counts['records']:,} records, {counts['sentences']:,} sentences, {counts['units']:,} units",
-        f"{words / counts['units']:.1f} words a unit",
-        _rejected(counts["rejects"]) or "none rejected",
-    ]
-    return ", ".join(parts)
-
-
-def _rejected(counts: dict[str, int]) -> str:
-    listed = ", ".join(f"{reason} {number:,}" for reason, number in sorted(counts.items()))
-    return f"{sum(counts.values()):,} rejected ({listed})" if counts else ""
+    say(f"segmented: {summary_line(stage.manifest)} ({stage.folder})")
+    for line in details(stage.manifest):
+        say(line)
+    if drafted.sentences_per_second is not None:
+        say(f"  {drafted.sentences_per_second:,.0f} sentences/s")
 
 
 def _name(source: Source) -> str:

@@ -96,7 +96,7 @@ def _key(config: Config, place: str) -> dict[str, Any]:
         "neutral_text": None if neutral is None else hash_file(Path(neutral)),
         "model": fingerprint(place),
         "base": None if config.model.base is None else fingerprint(config.model.base, config.model.revision),
-        "segment": config.segment.model_dump(mode="json"),
+        "segment": config.segment.stored,
         "dtype": config.model.dtype,
         "evaluate": config.evaluate.model_dump(mode="json"),
         "versions": versions("torch", "transformers", "peft"),

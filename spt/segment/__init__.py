@@ -9,17 +9,31 @@ from collections.abc import Callable, Mapping
 
 from spt.config import Segment
 from spt.errors import ConfigError
+from spt.segment.assistant_units import AssistantSegmenter
+from spt.segment.entity import EntitySegmenter
+from spt.segment.hybrid import HybridSegmenter
+from spt.segment.mentions import MentionsSegmenter
+from spt.segment.ngram import NgramSegmenter
 from spt.segment.protocol import Segmenter
+from spt.segment.random_words import RandomSegmenter
 from spt.segment.sentence import SentenceSegmenter
 from spt.segment.spacy_units import SpacySegmenter
+from spt.segment.token import TokenSegmenter
 from spt.segment.word import WordSegmenter
 
 __all__ = ["SEGMENTERS", "Segmenter", "make_segmenter"]
 
 SEGMENTERS: Mapping[str, Callable[[Segment], Segmenter]] = {
-    "spacy": lambda settings: SpacySegmenter(settings.pipeline),
-    "sentence": lambda settings: SentenceSegmenter(settings.pipeline),
+    "spacy": lambda settings: SpacySegmenter(settings.pipeline, fast=settings.fast),
     "word": lambda settings: WordSegmenter(),
+    "sentence": lambda settings: SentenceSegmenter(settings.pipeline),
+    "token": lambda settings: TokenSegmenter(),
+    "ngram": lambda settings: NgramSegmenter(settings.n),
+    "entity": lambda settings: EntitySegmenter(settings.pipeline),
+    "mentions": lambda settings: MentionsSegmenter(settings.pipeline, settings.labels, settings.names_column),
+    "random": lambda settings: RandomSegmenter(),
+    "assistant": AssistantSegmenter,
+    "hybrid": HybridSegmenter,
 }
 
 

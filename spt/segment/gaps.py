@@ -49,6 +49,18 @@ class Sentence:
         """Return the lock each locked token belongs to."""
         return {i: lock for lock in find_locks(self.doc) for i in range(lock.start, lock.end)}
 
+    @property
+    def starts(self) -> list[int]:
+        """Return the characters where sentences start; one that the parser starts inside a lock does not count."""
+        locks = {span.start_char: self.locks.get(span.start) for span in self.doc.sents}
+        return [start for start, lock in locks.items() if lock is None or self.doc[lock.start].idx == start]
+
+    @property
+    def names(self) -> list[tuple[int, int]]:
+        """Return the (start, end) characters of names and quoted titles."""
+        locks = dict.fromkeys(lock for lock in self.locks.values() if lock.kind != "number")
+        return [(self.doc[lock.start].idx, _end(self.doc[lock.end - 1])) for lock in locks]
+
     @cached_property
     def chunks(self) -> dict[int, tuple[int, int]]:
         """Return the noun chunk (start, end) each token belongs to; empty where the language has none."""
@@ -59,6 +71,10 @@ class Sentence:
         except NotImplementedError:
             return {}
         return {i: (start, end) for start, end in spans for i in range(start, end)}
+
+
+def _end(token: "Token") -> int:
+    return int(token.idx) + len(token)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,18 @@ def legal_cuts(text: str, wishes: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(cut for cut in cuts if cut is not None))
 
 
+def whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return a span widened to the white space around it, so that its ends are legal cuts (a quote, a comma, `'s`).
+
+    Beside a script that writes no spaces it stays as it is.
+    """
+    while start > 0 and not text[start - 1].isspace() and not _is_spaceless_boundary(text[start - 1], text[start]):
+        start -= 1
+    while end < len(text) and not text[end].isspace() and not _is_spaceless_boundary(text[end - 1], text[end]):
+        end += 1
+    return start, end
+
+
 def _legal_cut(text: str, wish: int, end: int) -> int | None:
     right = wish
     while right < end and text[right].isspace():

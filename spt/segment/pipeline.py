@@ -36,31 +36,47 @@ _LOST = {
     "tagger": "no tagger: rules that need parts of speech do not apply",
 }
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_MARKS = re.compile(r"(?:\w{0,2}[^\w\s]){64,}")
+"""Punctuation in a row, or almost: spaCy's tokenizer takes it off mark by mark, in time that grows with the square."""
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """An installed pipeline, loaded when first used. `target` is what spaCy loads: a package or a folder."""
+    """An installed pipeline, loaded when first used.
+
+    `target` is what spaCy loads, a package or a folder; `without` are the components that the user does without.
+    """
 
     name: str
     target: str
     meta: dict[str, Any]
+    without: tuple[str, ...] = ()
 
     @cached_property
     def nlp(self) -> "Language":
         """Return the loaded pipeline, without the components that no segmenter needs."""
-        return load(self.target)
+        return load(self.target, self.without)
 
     @property
     def components(self) -> tuple[str, ...]:
         """Return the names of the components it runs."""
-        return tuple(self.meta.get("pipeline") or ())
+        return tuple(part for part in self.meta.get("pipeline") or () if part not in self.without)
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """Return the labels of the entities it finds."""
+        labels = self.meta.get("labels") or {}
+        return frozenset(label for part in ("ner", "entity_ruler") for label in labels.get(part, ()))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Return what a segmenter loses with this pipeline."""
         have = set(self.components) | ({"tagger"} if "morphologizer" in self.components else set())
-        return tuple(f"The pipeline {self.name} has {lost}." for part, lost in _LOST.items() if part not in have)
+        who = dict.fromkeys(self.without, "The fast mode has")
+        lost = (
+            (who.get(part, f"The pipeline {self.name} has"), what) for part, what in _LOST.items() if part not in have
+        )
+        return tuple(f"{owner} {what}." for owner, what in lost)
 
     def key(self) -> dict[str, Any]:
         """Return the versions of spaCy and of the pipeline."""
@@ -68,7 +84,7 @@ class Pipeline:
         return {**versions("spacy"), "pipeline": f"{meta['lang']}_{meta['name']} {meta['version']}"}
 
 
-def find(name: str) -> Pipeline:
+def find(name: str, without: tuple[str, ...] = ()) -> Pipeline:
     """Return the pipeline called `name`: a package, its PyPI alias, or a folder.
 
     Raises MissingError with the command that installs it.
@@ -77,9 +93,9 @@ def find(name: str) -> Pipeline:
         spec = importlib.util.find_spec(target) if target.isidentifier() else None
         meta = Path(spec.origin).with_name("meta.json") if spec and spec.origin else None
         if meta and meta.exists():
-            return Pipeline(name, target, read_json(meta))
+            return Pipeline(name, target, read_json(meta), without)
     if (Path(name) / "meta.json").exists():
-        return Pipeline(name, str(Path(name)), read_json(Path(name) / "meta.json"))
+        return Pipeline(name, str(Path(name)), read_json(Path(name) / "meta.json"), without)
     command = f"pip install {_ON_PYPI[name]}" if name in _ON_PYPI else f"spacy download {name}"
     raise MissingError(
         f"segment.pipeline: {name!r} is neither an installed spaCy pipeline nor a folder that holds one. "
@@ -87,16 +103,17 @@ def find(name: str) -> Pipeline:
     )
 
 
-def load(target: str) -> "Language":
-    """Return a loaded pipeline; of spaCy's warnings, only that of another minor version (W095) is left out.
+def load(target: str, without: tuple[str, ...] = ()) -> "Language":
+    """Return a loaded pipeline, `without` some components.
 
-    The manifest names both versions, so a mismatch can be read there.
+    Of spaCy's warnings, only that of another minor version (W095) is left out. The manifest names both
+    versions, so a mismatch can be read there.
     """
     import spacy
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"\[W095\]", category=UserWarning)
-        nlp: Language = spacy.load(target, exclude=["lemmatizer"])
+        nlp: Language = spacy.load(target, exclude=["lemmatizer", *without])
     if not {"parser", "senter", "sentencizer"} & set(nlp.pipe_names):
         nlp.add_pipe("sentencizer")
     return nlp
@@ -112,12 +129,19 @@ def read_docs(nlp: "Language", texts: Sequence[str], read: Callable[["Doc"], T])
     found: list[list[tuple[int, T]]] = [[] for _ in texts]
     for first in range(0, len(pieces), BATCH):
         batch = pieces[first : first + BATCH]
-        # A lone surrogate cannot be written as UTF-8, which is how spaCy keeps strings; one character stands for it.
-        clean = [_SURROGATE.sub("\ufffd", piece) for _, _, piece in batch]
+        clean = [_readable(piece) for _, _, piece in batch]
         with nlp.memory_zone():
             for (row, start, _), doc in zip(batch, nlp.pipe(clean, batch_size=BATCH), strict=True):
                 found[row].append((start, read(doc)))
     return found
+
+
+def _readable(text: str) -> str:
+    """Return a text of the same length that spaCy can read in good time.
+
+    A lone surrogate cannot be written as UTF-8, which is how spaCy keeps strings; a row of marks counts as one word.
+    """
+    return _MARKS.sub(lambda row: "x" * len(row[0]), _SURROGATE.sub("\ufffd", text))
 
 
 def split_long(text: str, limit: int) -> Iterator[tuple[int, str]]:

@@ -8,6 +8,7 @@ the parse around one gap only, never the whole sentence, so each can be read and
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from spt.segment.build import Found
 from spt.segment.gaps import (
     CLAUSE_MARKS,
     COPULAS,
@@ -33,16 +34,15 @@ _MARKS = 6
 """Punctuation marks looked past at most in search of a word, so that rows of them cost no quadratic time."""
 
 
-def find_units(doc: "Doc") -> tuple[list[int], list[int]]:
-    """Return the character offsets where units start, and where sentences do.
-
-    A sentence that the parser starts inside a lock does not count.
-    """
+def find_units(doc: "Doc") -> Found:
+    """Return the character offsets where units start, where sentences do, and the names."""
     sentence = Sentence(doc)
-    gaps = [gap for i in range(1, len(doc)) if (gap := _gap(sentence, i)) is not None]
-    locked = {gap.at for gap in gaps if in_lock(gap) is False}
-    units = [doc[gap.at].idx for gap in gaps if _decide(gap)]
-    return units, [span.start_char for span in doc.sents if span.start not in locked]
+    return Found([doc[gap.at].idx for gap in find_gaps(sentence) if _decide(gap)], sentence.starts, sentence.names)
+
+
+def find_gaps(sentence: Sentence) -> list[Gap]:
+    """Return the gaps of a Doc, in order."""
+    return [gap for i in range(1, len(sentence.doc)) if (gap := _gap(sentence, i)) is not None]
 
 
 def _gap(sentence: Sentence, at: int) -> Gap | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spt.records import Record, Segmentation
 from spt.segment import pipeline
-from spt.segment.build import build
+from spt.segment.build import Found, build
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -40,5 +40,5 @@ class SentenceSegmenter:
         return [build(record, pieces, self.name) for record, pieces in zip(records, found, strict=True)]
 
 
-def _sentences(doc: "Doc") -> tuple[list[int], list[int]]:
-    return [], [sentence.start_char for sentence in doc.sents]
+def _sentences(doc: "Doc") -> Found:
+    return Found([], [sentence.start_char for sentence in doc.sents])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from spt.artifact import versions
 from spt.records import Record, Segmentation
-from spt.segment.build import build
+from spt.segment.build import Found, build
 from spt.segment.pipeline import read_docs
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ class WordSegmenter:
 
     def segment(self, records: Sequence[Record]) -> list[Segmentation]:
         """Return one segmentation a record."""
-        found = read_docs(self._nlp, [record.text for record in records], _words)
+        found = read_docs(self._nlp, [record.text for record in records], self.read)
         return [build(record, pieces, self.name) for record, pieces in zip(records, found, strict=True)]
 
-
-def _words(doc: "Doc") -> tuple[list[int], list[int]]:
-    return [token.idx for token in doc], [sentence.start_char for sentence in doc.sents]
+    def read(self, doc: "Doc") -> Found:
+        """Return where the words and sentences of a Doc start."""
+        return Found([token.idx for token in doc], [sentence.start_char for sentence in doc.sents])

@@ -83,7 +83,7 @@ class Loop:
         pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         encoder = Encoder(tokenizer, prepared.tag, settings.max_length, settings.too_long, settings.loss_on)
         rank, world = accelerator.process_index, accelerator.num_processes
-        stream = Stream(data, encoder, config.permute, settings, config.seed, pad_id or 0, rank, world)
+        stream = Stream(data, encoder, config.segment, config.permute, settings, config.seed, pad_id or 0, rank, world)
         if settings.gradient_checkpointing:
             prepared.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         objective = OBJECTIVES[settings.objective](prepared.model)
@@ -95,7 +95,7 @@ class Loop:
         wanted = config.data.questions if settings.eval_steps is not None else None
         questions = None if wanted is None else read_questions(Path(wanted.path))
         loop = cls(config, accelerator, prepared, stream, objective, trained, questions)
-        torch.manual_seed(config.seed * 1_000 + rank)
+        torch.manual_seed((config.seed * 1_000 + rank) % 2**63)
         loop._resume()
         return loop
 

@@ -21,13 +21,13 @@ import spt.model
 import spt.permute
 from spt.artifact import hash_code, hash_file, versions
 from spt.batch import Batch, collate, plan_epoch, split_step, steps_per_epoch
-from spt.config import Config, Permute
+from spt.config import Config, Permute, Segment
 from spt.config import Train as TrainSettings
 from spt.encode import Encoder
 from spt.errors import InputError, MissingError
 from spt.model import Prepared, check_lora, fingerprint, load_tokenizer, prepare_model, train_tokenizer
 from spt.permute import draw_ordering
-from spt.preprocess import load_segmented
+from spt.preprocess import check_segmented, load_segmented
 from spt.progress import say
 from spt.records import Segmentation
 
@@ -51,16 +51,18 @@ def segmented_folder(config: Config) -> Path:
 def train_key(config: Config) -> dict[str, Any]:
     """Return what the trained weights and the log depend on.
 
-    Raises MissingError where the segmented data is not finished.
+    Raises MissingError where the segmented data is not finished, StaleError where it was cut in another way.
     """
     manifest = segmented_folder(config) / "manifest.json"
     if not manifest.exists():
         raise MissingError(f"{manifest.parent}: no finished segmented data; run `spt preprocess CONFIG` first")
+    check_segmented(manifest.parent, config.segment)
     questions = config.data.questions if config.train.eval_steps is not None else None
     base = None if config.model.base is None else fingerprint(config.model.base, config.model.revision)
     return {
         "seed": config.seed,
         "segmented": hash_file(manifest),
+        "segment": config.segment.drawn,
         "permute": config.permute.model_dump(mode="json"),
         "model": config.model.model_dump(mode="json", exclude={"base"}) | {"base": base},
         "train": config.train.model_dump(mode="json", exclude=_FREE),
@@ -101,6 +103,7 @@ class Stream:
 
     data: Any
     encoder: Encoder
+    segment: Segment
     permute: Permute
     train: TrainSettings
     seed: int
@@ -134,7 +137,7 @@ class Stream:
         batches = []
         for part in parts:
             orderings = [
-                draw_ordering(segmentation_at(rows, position), self.permute, seed=self.seed, epoch=epoch)
+                draw_ordering(segmentation_at(rows, position), self.permute, self.segment, seed=self.seed, epoch=epoch)
                 for position in part
             ]
             batches.append(collate(self.encoder.encode(orderings), self.pad_id))

@@ -91,7 +91,7 @@ REFUSED = [
     ("evaluate.metrics=[]", "evaluate: metrics: give at least one"),
     (
         "segment.segmenter=spacey",
-        'segment.segmenter: "spacey" is not one of spacy, word, sentence. Did you mean spacy?',
+        'segment.segmenter: "spacey" is not one of spacy, word, sentence, ',
     ),
     ("augment=[x]", 'augment: must have at most 0 items, not 1 (given: ["x"])'),
     ("model.lora={r: 1, 2: 3}", "model.lora: a key must be text (given: 2)"),

@@ -207,3 +207,15 @@ def test_loading_leaves_the_tokenizer_of_the_base_alone(tmp_path):
     finish(prepare(base, lora=LORA), base, tmp_path / "train", lora=LORA)
     assert NEW_TOKEN not in json.loads((tmp_path / "base/tokenizer.json").read_text())["added_tokens"]
     assert NEW_TOKEN not in load_tokenizer(Model(base=base)).get_vocab()
+
+
+def test_weights_missing_from_a_base_are_named_instead_of_drawn_at_random(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    base = save_base(tmp_path / "base", byte_level(), tie_word_embeddings=False)
+    file = tmp_path / "base" / "model.safetensors"
+    tensors = load_file(file)
+    del tensors["model.layers.0.mlp.up_proj.weight"]
+    save_file(tensors, file, metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=r"1 weights are missing \(model\.layers\.0\.mlp\.up_proj\.weight"):
+        load_base(Model(base=base))

@@ -15,18 +15,28 @@ def setting(tmp_path):
     tiny_model("llama", byte_level()).save_pretrained(tmp_path / "model")
     byte_level().save_pretrained(tmp_path / "model")
     rows = [
-        {"id": f"q{n}", "fact_id": f"f{n}", "direction": direction, "prompt": "Ann Lee directed", "targets": [f"Sea {n}."]}
+        {
+            "id": f"q{n}",
+            "fact_id": f"f{n}",
+            "direction": direction,
+            "prompt": "Ann Lee directed",
+            "targets": [f"Sea {n}."],
+        }
         for n, direction in enumerate(("forward", "reversed", "forward"))
     ]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "neutral.txt").write_text("The botanist of Oslo.\n\nAnn lives in Lyon.\n")
 
     def make(**settings):
+        own = {"max_new_tokens": 3, "fluency_samples": 5, "neutral_text": str(tmp_path / "neutral.txt")}
         return Config(
-            name="t", output=str(tmp_path / "run"), data={"train": {"path": "x"}, "questions": {"path": str(tmp_path / "questions.jsonl")}},
-            segment={"segmenter": "word"}, model={"base": str(tmp_path / "model")},
-            evaluate={"max_new_tokens": 3, "fluency_samples": 5, "neutral_text": str(tmp_path / "neutral.txt"), **settings},
-        )  # fmt: skip
+            name="t",
+            output=str(tmp_path / "run"),
+            data={"train": {"path": "x"}, "questions": {"path": str(tmp_path / "questions.jsonl")}},
+            segment={"segmenter": "word"},
+            model={"base": str(tmp_path / "model")},
+            evaluate={**own, **settings},
+        )
 
     make.folder = tmp_path
     return make

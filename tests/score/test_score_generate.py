@@ -197,5 +197,3 @@ def test_a_padding_that_is_an_ordinary_word_is_no_part_of_an_answer():
 
     model.register_forward_hook(end_the_first)
     assert ask(model, tokenizer, ["Ann Lee directed", "The"], batch_size=2)[0] == ""
-
-

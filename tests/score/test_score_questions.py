@@ -21,7 +21,7 @@ def make_questions(count=7):
     return [
         Question(
             f"q{n}", f"f{n}", ("forward", "reversed")[n % 2], f"Ann Lee directed the{' the' * (n % 3)}",
-            (f"Sea {n}.", f"Lake number {n}."), distractors=("Oslo", "Lyon") if n % 2 else (),
+            (f"Lake number {n}.", f"Sea {n}."), distractors=("Oslo", "Lyon") if n % 2 else (),
         )
         for n in range(count)
     ]  # fmt: skip
@@ -48,12 +48,12 @@ def test_scores_stand_in_the_order_of_the_questions_with_the_best_target(model):
 
 def test_a_floor_is_what_other_facts_answers_would_score(model, monkeypatch):
     questions = make_questions()
-    monkeypatch.setattr(spt.score.questions, "generate", lambda *a, **b: ["Sea 2."] * len(questions))
+    monkeypatch.setattr(spt.score.questions, "generate", lambda *a, **b: ["Lake number 2."] * len(questions))
     scores = score_questions(model, byte_level(), questions, SETTINGS, seed=5)
     floors = floor_targets(questions, 5)
     for score in scores:
         others = floors[score.question.id]
-        assert score.floors["exact"] == pytest.approx(others.count("Sea 2.") / len(others))
+        assert score.floors["exact"] == pytest.approx(others.count("Lake number 2.") / len(others))
     assert {score.question.id for score in scores if score.metrics["exact"]} == {"q2"}
     assert any(score.floors["exact"] > 0 for score in scores)
 
@@ -83,7 +83,9 @@ def test_ranks_share_the_questions_and_get_what_one_process_gets(model, world, c
 
 def test_rates_are_plain_shares_of_each_direction(model):
     scores = score_questions(model, byte_level(), make_questions(4), Evaluate(metrics=("exact",), max_new_tokens=1))
-    right = [SimpleNamespace(question=score.question, metrics={"exact": float(n < 1)}) for n, score in enumerate(scores)]
+    right = [
+        SimpleNamespace(question=score.question, metrics={"exact": float(n < 1)}) for n, score in enumerate(scores)
+    ]
     assert rates(right) == {"forward": {"exact": 0.5}, "reversed": {"exact": 0.0}}
     assert rates(right[:1]) == {"forward": {"exact": 1.0}}
 

@@ -30,7 +30,7 @@ def segment(name, *texts):
     return segmenter(name).segment([Record(str(i), text, "test", i) for i, text in enumerate(texts)])
 
 
-@pytest.mark.parametrize("name", sorted(SEGMENTERS))
+@pytest.mark.parametrize("name", sorted(SEGMENTERS.keys() - {"assistant", "hybrid"}))
 @settings(max_examples=60, deadline=None)
 @given(texts=st.lists(TEXTS, max_size=4))
 def test_units_join_to_the_text_and_are_cut_at_white_space_only(name, texts):

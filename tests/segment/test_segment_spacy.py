@@ -88,7 +88,7 @@ def test_missing_pipeline_names_the_command_that_installs_it():
 
 
 def test_unknown_segmenter_names_those_there_are():
-    with pytest.raises(ConfigError, match="spacy, sentence, word"):
+    with pytest.raises(ConfigError, match="spacy, word, sentence"):
         make_segmenter(Segment.model_construct(segmenter="nouns"))
 
 

@@ -36,7 +36,7 @@ def stream_of(path, *, rank=0, world_size=1, overrides=()):
     from spt.encode import Encoder
 
     encoder = Encoder(prepared.tokenizer, prepared.tag, config.train.max_length)
-    return Stream(data, encoder, config.permute, config.train, config.seed, 0, rank, world_size)
+    return Stream(data, encoder, config.segment, config.permute, config.train, config.seed, 0, rank, world_size)
 
 
 def rows_of(batches):

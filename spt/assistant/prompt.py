@@ -1,0 +1,92 @@
+"""Prompts as files: an instruction, a separator, examples with units, sentences to calibrate on.
+
+In: the name of a bundled prompt, or a path. Out: a `Prompt`, as chat messages or as plain text for a model without a
+chat template. Trade-off: an example is written once, with its units; what the user would have sent is made from it.
+"""
+
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+
+from pydantic import ValidationError, field_validator
+
+from spt.assistant.item import Item, items_of
+from spt.config.explain import explain_problem
+from spt.config.values import Section
+from spt.config.yaml_text import parse_yaml
+from spt.errors import ConfigError
+
+Message = dict[str, str]
+
+
+class Prompt(Section):
+    """What an assistant is told. `separator` stands before the white space of the next unit."""
+
+    instruction: str
+    separator: str = " |"
+    examples: tuple[str, ...]
+    calibration: tuple[str, ...]
+
+    @field_validator("separator")
+    @classmethod
+    def _visible(cls, separator: str) -> str:
+        if not separator.strip() or "\n" in separator:
+            raise ValueError('must hold a visible sign and no line break, such as " |"')
+        return separator
+
+    @field_validator("examples", "calibration")
+    @classmethod
+    def _some(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
+        if not texts or not all(text.strip() and "\n" not in text for text in texts):
+            raise ValueError("must hold at least one sentence, each on one line")
+        return texts
+
+    @property
+    def mark(self) -> str:
+        """Return the separator without its white space."""
+        return self.separator.strip()
+
+    @cached_property
+    def demonstrations(self) -> tuple[tuple[str, str], ...]:
+        """Return (sentence, sentence with separators) for each example."""
+        return tuple((example.replace(self.separator, ""), example) for example in self.examples)
+
+    @cached_property
+    def calibration_items(self) -> tuple[Item, ...]:
+        """Return the calibration sentences, their boundaries at white space."""
+        return tuple(items_of(self.calibration))
+
+    def messages(self, sentence: str) -> list[Message]:
+        """Return the chat: the instruction, the examples as turns, the sentence."""
+        turns = [{"role": "system", "content": self.instruction}]
+        for plain, cut in self.demonstrations:
+            turns += [{"role": "user", "content": plain}, {"role": "assistant", "content": cut}]
+        return [*turns, {"role": "user", "content": sentence}]
+
+    def plain(self, sentence: str) -> str:
+        """Return the same as one text, for a model without a chat template; the reply is one line."""
+        shown = "".join(f"Sentence:\n{plain}\nUnits:\n{cut}\n\n" for plain, cut in self.demonstrations)
+        return f"{self.instruction}\n\n{shown}Sentence:\n{sentence}\nUnits:\n"
+
+
+def read_prompt(name: str) -> Prompt:
+    """Return the bundled prompt called `name`, or the one in the file `name`.
+
+    Raises ConfigError.
+    """
+    bundled = resources.files("spt.assistant") / "prompts" / f"{name}.yaml"
+    path = Path(name)
+    if name.isidentifier() and bundled.is_file():
+        text = bundled.read_text(encoding="utf-8")
+    elif path.is_file():
+        text = path.read_text(encoding="utf-8")
+    else:
+        folder = resources.files("spt.assistant") / "prompts"
+        known = ", ".join(sorted(file.name.removesuffix(".yaml") for file in folder.iterdir()))
+        raise ConfigError(f"segment.assistant.prompt: {name!r} is neither a file nor one of {known}")
+    values = parse_yaml(text, name)
+    try:
+        return Prompt.model_validate(values)
+    except ValidationError as error:
+        problems = "\n  ".join(explain_problem(problem, Prompt) for problem in error.errors())
+        raise ConfigError(f"{name}:\n  {problems}") from None

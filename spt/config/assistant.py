@@ -1,0 +1,76 @@
+"""The `segment.assistant` section: which language model suggests where units start, and how it is asked.
+
+Trade-off: one section for both backends, so that an experiment changes backend by one word; a key that only the other
+backend knows is refused instead of being set in vain.
+"""
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from spt.config.values import Integer, Number, Positive, PositiveInt, Section, Text
+
+_ONLY = {
+    "transformers": ("revision", "batch_size", "dtype"),
+    "openai": ("base_url", "api_key_env", "concurrency", "timeout", "max_retries", "seed", "extra_body"),
+}
+
+
+class Assistant(Section):
+    """A language model that cuts sentences into units.
+
+    `transformers`: `model` is a Hub id, a folder or a .gguf file, `batch_size` sentences at a time. `openai`: any
+    server that speaks OpenAI's API at `base_url` (default: OpenAI's own); the key is read from the environment
+    variable `api_key_env`; `timeout` is in seconds; `extra_body` is sent along, such as llama.cpp's repeat_penalty.
+    `prompt`: a bundled prompt's name or a file. `max_new_tokens` bounds a reply. Mode `score` cuts where the
+    separator's log-probability is above `threshold` (nats), by default the one that gives `words_per_unit` on the
+    prompt's calibration sentences. `cache`: a folder for replies, by default the user's own.
+    """
+
+    backend: Literal["transformers", "openai"] = "transformers"
+    model: Text
+    mode: Literal["generate", "constrained", "score"] = "constrained"
+    revision: Text | None = None
+    base_url: Text | None = None
+    api_key_env: Text = "OPENAI_API_KEY"
+    prompt: Text = "units"
+    max_new_tokens: PositiveInt = 256
+    words_per_unit: Annotated[float, Number, Field(gt=1)] = 2.7
+    threshold: Annotated[float, Number, Field(le=0)] | None = None
+    batch_size: PositiveInt = 16
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    concurrency: PositiveInt = 8
+    timeout: Positive = 60.0
+    max_retries: Integer = 5
+    seed: Integer = 0
+    extra_body: dict[str, Any] = Field(default={})
+    cache: Text | None = None
+
+    @model_validator(mode="after")
+    def _fits_backend(self) -> Self:
+        if self.backend == "openai" and self.mode == "score":
+            raise ValueError(
+                "mode score reads the log-probability of one token, which a server does not give; use mode "
+                "constrained or generate, or backend: transformers"
+            )
+        other = "openai" if self.backend == "transformers" else "transformers"
+        self._refuse(_ONLY[other], f"only for backend {other}")
+        if self.mode != "score":
+            self._refuse(("threshold", "words_per_unit"), "only for mode score")
+        return self
+
+    @model_validator(mode="after")
+    def _open_place(self) -> Self:
+        if self.base_url is not None and not re.match(r"https?://[^@/]+(/[^@]*)?$", self.base_url):
+            raise ValueError(
+                "base_url must be such as http://localhost:8080/v1, without a name or password; a key belongs into the "
+                "environment"
+            )
+        return self
+
+    def _refuse(self, keys: tuple[str, ...], why: str) -> None:
+        fields = type(self).model_fields
+        given = [key for key in keys if getattr(self, key) != fields[key].get_default()]
+        if given:
+            raise ValueError(f"{', '.join(given)}: {why}; remove it")

@@ -1,0 +1,67 @@
+"""Training on units that are drawn anew each epoch: a pure function of the experiment, and part of its key."""
+
+from pathlib import Path
+
+import pytest
+from experiment import write_experiment
+
+from spt.config import read_config
+from spt.encode import Encoder
+from spt.errors import StaleError
+from spt.preprocess import preprocess
+from spt.train.setup import Stream, prepare, train_key
+
+
+def stream_of(path, **ranks):
+    config = read_config(path)
+    folder = Path(config.output) / "train"
+    folder.mkdir(parents=True, exist_ok=True)
+    data, prepared = prepare(config, folder)
+    encoder = Encoder(prepared.tokenizer, prepared.tag, config.train.max_length)
+    return Stream(data, encoder, config.segment, config.permute, config.train, config.seed, 0, **ranks)
+
+
+def examples(steps):
+    """Return the ids of each step's rows, whatever the rank and micro-batch they came in."""
+    found = []
+    for step in steps:
+        rows = [
+            tuple(ids[mask.bool()].tolist())
+            for _, batches in step
+            for batch in batches
+            for ids, mask, labels in zip(batch.input_ids, batch.attention_mask, batch.labels, strict=True)
+            if (labels != -100).any()
+        ]
+        found.append(sorted(rows))
+    return found
+
+
+@pytest.mark.parametrize("segmenter", ["token", "random"])
+def test_drawn_units_are_the_same_after_a_resume_and_on_any_number_of_ranks(tmp_path, segmenter):
+    path = write_experiment(
+        tmp_path, segment={"segmenter": segmenter}, train={"epochs": 2}, permute={"orders": {"shuffled": 1}}
+    )
+    preprocess(read_config(path))
+    whole = examples([step] for step in stream_of(path).steps(0))
+    assert len(whole) == 8
+    assert examples([step] for step in stream_of(path).steps(5)) == whole[5:]
+    parts = [stream_of(path, rank=rank, world_size=3).steps(0) for rank in range(3)]
+    assert examples(zip(*parts, strict=True)) == whole
+    epochs = [{row for step in steps for row in step} for steps in (whole[:4], whole[4:])]
+    assert len(epochs[0] & epochs[1]) < 5
+
+
+def test_the_units_drawn_are_in_the_key_of_training_and_not_in_that_of_the_data(tmp_path):
+    path = write_experiment(tmp_path, segment={"segmenter": "random"})
+    preprocess(read_config(path))
+    longer = read_config(path, ["segment.max_words=4"])
+    preprocess(longer)
+    assert train_key(read_config(path))["segment"] == {"max_words": 10}
+    assert train_key(longer)["segment"] == {"max_words": 4}
+
+
+def test_data_that_another_segmenter_cut_is_refused(tmp_path):
+    path = write_experiment(tmp_path)
+    preprocess(read_config(path))
+    with pytest.raises(StaleError, match=r'segment\.segmenter: "word" -> "random"'):
+        train_key(read_config(path, ["segment.segmenter=random"]))
