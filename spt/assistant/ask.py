@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import spt.assistant
 from spt.artifact import dump_json, hash_code
 from spt.assistant.cache import ReplyCache
-from spt.assistant.calibrate import find_threshold
 from spt.assistant.item import Item, Reply
 from spt.assistant.local import LocalModel
 from spt.assistant.prompt import read_prompt
@@ -64,43 +63,49 @@ class UnitAssistant:
         return {"requests": self.backend.requests, "cache_hits": self.cache_hits}
 
     def cut(self, items: Sequence[Item]) -> list[Answer]:
-        """Return cuts or a reason for each item.
+        """Return cuts or a reason for each item; one that leaves nothing open is not asked about.
 
         Raises as the backend and the cache do.
         """
-        replies = self._replies(items)
-        return [self._read(item, replies[item]) for item in items]
+        keys = [self._cache_key(item) if item.open else "" for item in items]
+        replies = self._replies({key: item for key, item in zip(keys, items, strict=True) if key})
+        return [
+            self._read(item, replies[key]) if key else item.settle(()) for key, item in zip(keys, items, strict=True)
+        ]
 
-    @cached_property
-    def threshold(self) -> float:
-        """Return the log-probability (nats) above which mode score cuts: the one given, else the calibrated one."""
-        if self.settings.threshold is not None:
-            return self.settings.threshold
-        replies = self._replies(self.prompt.calibration_items)
-        scored = [(item.words, reply.logprobs) for item, reply in replies.items() if reply.logprobs is not None]
-        return find_threshold(scored, self.settings.words_per_unit)
-
-    def _replies(self, items: Sequence[Item]) -> dict[Item, Reply]:
-        keys = {self._cache_key(item): item for item in items}
-        kept = self.cache.get(list(keys))
-        self.cache_hits += len(kept)
-        missing = [key for key in keys if key not in kept]
-        for found in self.backend.ask([keys[key] for key in missing]):
+    def _replies(self, items: Mapping[str, Item]) -> dict[str, Reply]:
+        replies = self.cache.get(list(items))
+        self.cache_hits += len(replies)
+        missing = [key for key in items if key not in replies]
+        for found in self.backend.ask([items[key] for key in missing]):
             fresh = {missing[position]: reply for position, reply in found.items()}
             self.cache.put(fresh)
-            kept |= fresh
-        return {keys[key]: reply for key, reply in kept.items()}
+            replies |= fresh
+        return replies
 
     def _read(self, item: Item, reply: Reply) -> Answer:
         if reply.failure is not None:
             return reply.failure
         if reply.cuts is not None:
-            return reply.cuts
+            return item.settle(reply.cuts)
         if reply.logprobs is not None:
-            pairs = zip(item.boundaries, reply.logprobs, strict=True)
-            return tuple(boundary for boundary, logprob in pairs if logprob > self.threshold)
+            return item.settle(self._likely(item, reply.logprobs))
         assert reply.text is not None
-        return verify(reply.text, item, self.prompt.mark, [plain for plain, _ in self.prompt.demonstrations])
+        cuts = verify(reply.text, item, self.prompt.mark, [plain for plain, _ in self.prompt.demonstrations])
+        return cuts if isinstance(cuts, str) else item.settle(cuts)
+
+    def _likely(self, item: Item, logprobs: Sequence[float]) -> list[int]:
+        """Return the boundaries above the threshold, or as many of the likeliest as `words_per_unit` asks for.
+
+        That rate holds in each sentence, since a small model's log-probabilities drift along a sentence and from one
+        kind of text to another: a threshold found elsewhere gave units a third too long.
+        """
+        ranked = sorted((-logprob, offset) for offset, logprob in zip(item.boundaries, logprobs, strict=True))
+        if self.settings.threshold is not None:
+            return [offset for negative, offset in ranked if -negative > self.settings.threshold]
+        units = round((len(item.boundaries) + 1) / self.settings.words_per_unit)
+        wanted = max(0, units - 1 - len(item.forced))
+        return [offset for _, offset in ranked if offset in item.open][:wanted]
 
     def _cache_key(self, item: Item) -> str:
         shown = [self.prompt.separator, self.prompt.messages(item.text), self.prompt.plain(item.text)]

@@ -11,7 +11,7 @@ remembers the holes. Trade-off: a batch runs until its last row ends.
 import copy
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -23,6 +23,9 @@ from spt.errors import ModelError
 if TYPE_CHECKING:
     from spt.assistant.local import Encoded, LocalModel
 
+import os
+
+_WIDTH = int(os.environ.get("WIDTH", "0")) or None
 _DIGITS = 3
 """Decimals of a log-probability (nats): what differs between batch sizes lies below them."""
 
@@ -77,17 +80,17 @@ def generate(local: "LocalModel", items: Sequence[Item], encoded: Sequence["Enco
     feed = Feed(local, len(items))
     ends = _end_ids(local)
     written: list[list[int]] = [[] for _ in items]
-    texts: list[str | None] = [None] * len(items)
+    replies: list[Reply | None] = [None] * len(items)
     chunks: list[Sequence[int]] = [row.head for row in encoded]
-    for _ in range(max(map(local.budget, encoded))):
+    while any(chunks):
         chosen = feed(chunks)[:, -1].argmax(dim=-1).tolist()
         for row, token in enumerate(chosen):
-            if texts[row] is None:
-                texts[row] = _ended(local, written[row], token, ends)
-        chunks = [[token] if texts[row] is None else [] for row, token in enumerate(chosen)]
-        if not any(chunks):
-            break
-    return [Reply(failure="length") if text is None else Reply(text=text) for text in texts]
+            if replies[row] is None:
+                text = _ended(local, written[row], token, ends)
+                over = len(written[row]) >= local.budget(encoded[row])
+                replies[row] = Reply(text=text) if text is not None else Reply(failure="length") if over else None
+        chunks = [[token] if replies[row] is None else [] for row, token in enumerate(chosen)]
+    return [reply for reply in replies if reply is not None]
 
 
 def _ended(local: "LocalModel", written: list[int], token: int, ends: set[int]) -> str | None:
@@ -111,20 +114,31 @@ def constrained(local: "LocalModel", items: Sequence[Item], encoded: Sequence["E
     found: list[list[int]] = [[] for _ in items]
     rows = [_choices(one, local.separator) for one in encoded]
     asked: list[_Choice | None] = [next(row, None) for row in rows]
+    width = None
     while any(asked):
-        last = feed([choice[0] if choice else () for choice in asked])[:, -1]
+        last = feed([choice.tokens[:width] if choice else () for choice in asked])[:, -1]
         offered = torch.tensor([choice[2:] if choice else (0, 0) for choice in asked], device=last.device)
         for number, (separator, word) in enumerate(last.gather(1, offered).tolist()):
             choice = asked[number]
-            if choice is not None:
-                if separator > word:
-                    found[number].append(items[number].boundaries[choice[1]])
-                asked[number] = _send(rows[number], separator > word)
+            if choice is None:
+                continue
+            if width is not None and len(choice.tokens) > width:
+                asked[number] = choice._replace(tokens=choice.tokens[width:])
+                continue
+            if separator > word:
+                found[number].append(items[number].boundaries[choice.boundary])
+            asked[number] = _send(rows[number], separator > word)
+        width = _WIDTH
     return [Reply(cuts=tuple(cuts)) for cuts in found]
 
 
-_Choice = tuple[tuple[int, ...], int, int, int]
-"""Tokens to read; then, at a boundary, the token of the separator against that of the word."""
+class _Choice(NamedTuple):
+    """Tokens to read; then, at a boundary, the token of the separator against that of the word."""
+
+    tokens: tuple[int, ...]
+    boundary: int
+    separator: int
+    word: int
 
 
 def _choices(encoded: "Encoded", separator: tuple[int, ...]) -> Generator[_Choice, bool, None]:
@@ -136,7 +150,7 @@ def _choices(encoded: "Encoded", separator: tuple[int, ...]) -> Generator[_Choic
             # The word itself begins as the separator does: there is nothing to choose, so it is not cut off.
             settled += word
             continue
-        cut = yield settled + word[:shared], boundary, separator[shared], word[shared]
+        cut = yield _Choice(settled + word[:shared], boundary, separator[shared], word[shared])
         settled = (separator + word if cut else word)[shared:]
 
 
@@ -168,7 +182,7 @@ def score(local: "LocalModel", items: Sequence[Item], encoded: Sequence["Encoded
     logits = Feed(local, len(items))([one.head + sum(one.pieces, ()) for one in encoded], keep=longest + 1)
     replies = []
     for row, one in zip(logits, encoded, strict=True):
-        ends = torch.tensor([len(piece) for piece in one.pieces[:-1]]).cumsum(dim=0)
+        ends = torch.tensor([len(piece) for piece in one.pieces[:-1]], dtype=torch.long).cumsum(dim=0)
         logprobs = row[longest - one.reply + ends].float().log_softmax(dim=-1)[:, local.separator[0]]
         replies.append(Reply(logprobs=tuple(round(value, _DIGITS) for value in logprobs.tolist())))
     return replies

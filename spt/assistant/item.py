@@ -6,8 +6,7 @@ In: one sentence with the offsets where it may be cut. Trade-off: boundaries com
 knows of tokenizers of words or of scripts without spaces.
 """
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,16 +15,21 @@ from itertools import pairwise
 class Item:
     """A sentence and its boundaries: offsets where a word (or the white space before it) starts, strictly increasing.
 
-    The text has no line break: where the sentence has one, a space stands for it.
+    The text has no line break: where the sentence has one, a space stands for it. Of the boundaries, the assistant has
+    no say at those in `whole` (never cut) and in `forced` (always cut).
     """
 
     text: str
     boundaries: tuple[int, ...]
+    whole: frozenset[int] = frozenset()
+    forced: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         """Check that the boundaries are interior and increasing; ours, not the user's, to keep."""
         bounds = (0, *self.boundaries, len(self.text))
         assert not self.boundaries or all(left < right for left, right in pairwise(bounds)), self
+        assert self.whole | self.forced <= set(self.boundaries), self
+        assert not self.whole & self.forced, self
 
     @property
     def pieces(self) -> tuple[str, ...]:
@@ -33,9 +37,13 @@ class Item:
         return tuple(self.text[start:end] for start, end in pairwise((0, *self.boundaries, len(self.text))))
 
     @property
-    def words(self) -> int:
-        """Return the number of pieces."""
-        return len(self.boundaries) + 1
+    def open(self) -> tuple[int, ...]:
+        """Return the boundaries at which the assistant decides."""
+        return tuple(offset for offset in self.boundaries if offset not in self.whole | self.forced)
+
+    def settle(self, cuts: Iterable[int]) -> tuple[int, ...]:
+        """Return cuts with what is not left to the assistant put right."""
+        return tuple(sorted((set(cuts) - self.whole) | self.forced))
 
 
 @dataclass(frozen=True)
@@ -50,9 +58,3 @@ class Reply:
     logprobs: tuple[float, ...] | None = None
     failure: str | None = None
     kept: bool = True
-
-
-def items_of(texts: Iterable[str]) -> Iterator[Item]:
-    """Yield items whose boundaries are the starts of white space between words."""
-    for text in texts:
-        yield Item(text, tuple(match.start() for match in re.finditer(r"(?<=\S)\s+(?=\S)", text)))

@@ -81,8 +81,9 @@ class LocalModel:
 
     def encode(self, item: Item) -> Encoded:
         """Return an item in token ids, each piece encoded alone."""
-        head = [*self._ids(item.text), *self.middle]
-        return Encoded(tuple(head), tuple(tuple(self._ids(piece)) for piece in item.pieces))
+        # What looks like a special token in a corpus is text.
+        head, *pieces = (tuple(self._ids(text, split_special_tokens=True)) for text in (item.text, *item.pieces))
+        return Encoded((*head, *self.middle), tuple(pieces))
 
     @property
     def _room(self) -> int:
@@ -164,8 +165,8 @@ class LocalModel:
         """Return the ids of the separator."""
         return tuple(self._ids(self.prompt.separator))
 
-    def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+    def _ids(self, text: str, **how: Any) -> list[int]:
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False, verbose=False, **how)["input_ids"]
         return ids
 
 

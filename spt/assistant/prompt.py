@@ -1,4 +1,4 @@
-"""Prompts as files: an instruction, a separator, examples with units, sentences to calibrate on.
+"""Prompts as files: an instruction, a separator, examples with units.
 
 In: the name of a bundled prompt, or a path. Out: a `Prompt`, as chat messages or as plain text for a model without a
 chat template. Trade-off: an example is written once, with its units; what the user would have sent is made from it.
@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pydantic import ValidationError, field_validator
 
-from spt.assistant.item import Item, items_of
 from spt.config.explain import explain_problem
 from spt.config.values import Section
 from spt.config.yaml_text import parse_yaml
@@ -25,7 +24,6 @@ class Prompt(Section):
     instruction: str
     separator: str = " |"
     examples: tuple[str, ...]
-    calibration: tuple[str, ...]
 
     @field_validator("separator")
     @classmethod
@@ -34,7 +32,7 @@ class Prompt(Section):
             raise ValueError('must hold a visible sign and no line break, such as " |"')
         return separator
 
-    @field_validator("examples", "calibration")
+    @field_validator("examples")
     @classmethod
     def _some(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
         if not texts or not all(text.strip() and "\n" not in text for text in texts):
@@ -50,11 +48,6 @@ class Prompt(Section):
     def demonstrations(self) -> tuple[tuple[str, str], ...]:
         """Return (sentence, sentence with separators) for each example."""
         return tuple((example.replace(self.separator, ""), example) for example in self.examples)
-
-    @cached_property
-    def calibration_items(self) -> tuple[Item, ...]:
-        """Return the calibration sentences, their boundaries at white space."""
-        return tuple(items_of(self.calibration))
 
     def messages(self, sentence: str) -> list[Message]:
         """Return the chat: the instruction, the examples as turns, the sentence."""

@@ -28,6 +28,9 @@ _OWN_PLACE = "https://api.openai.com/v1"
 _DOUBLINGS = 2
 """How often a reply that was cut off is asked for again, each time with twice the tokens."""
 
+_REFUSED = (400, 413, 422)
+"""Answers that concern one item: a bad or too long request."""
+
 _THOUGHT = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
 
 
@@ -40,12 +43,13 @@ class Server:
         self.place = settings.base_url or _OWN_PLACE
         self.requests = 0
         self._lock = threading.Lock()
-        self._answered = False
+        self._answered = self._probed = False
 
     def key(self) -> dict[str, Any]:
         """Return what a reply depends on besides the item."""
-        kept = ("backend", "model", "mode", "max_new_tokens", "seed", "extra_body")
-        return {"base_url": self.place, **{name: getattr(self.settings, name) for name in kept}}
+        # Not where it is served: a server that moved to another port serves the same model.
+        kept = ("backend", "model", "revision", "mode", "max_new_tokens", "seed", "extra_body")
+        return {name: getattr(self.settings, name) for name in kept}
 
     def ask(self, items: Sequence[Item]) -> Iterator[Mapping[int, Reply]]:
         """Yield replies by the positions of their items, each as soon as it is there.
@@ -53,7 +57,7 @@ class Server:
         Raises InputError for what would fail for every item, WorkError where the server never answers.
         """
         if self.settings.mode == "constrained" and items:
-            _ = self._held_to_grammar
+            self._probe_grammar()
         lost: dict[int, Reply] = {}
         stopped = threading.Event()
         with ThreadPoolExecutor(self.settings.concurrency) as pool:
@@ -84,24 +88,27 @@ class Server:
                 choice = self._complete(self.prompt.messages(item.text), tokens, stopped, grammar)
             except LostError as lost:
                 return Reply(failure=lost.reason, kept=False)
-            except (openai.BadRequestError, openai.UnprocessableEntityError):
-                # It says something about this item, or this request; a mended server may think otherwise.
+            except openai.APIStatusError:
+                # A mended server may think otherwise, so this is not kept.
+                self._answered = True
                 return Reply(failure="refused", kept=False)
             if choice.get("finish_reason") != "length":
                 return Reply(text=_text(choice))
             tokens *= 2
         return Reply(failure="length")
 
-    @cached_property
-    def _held_to_grammar(self) -> bool:
-        """Return that the server writes what a grammar says; raises InputError where it does not."""
+    def _probe_grammar(self) -> None:
+        """Raise InputError where the server does not write what a grammar says; ask it once."""
+        if self._probed:
+            return
         remedy = "use mode generate, or a server that takes llama.cpp's field `grammar`"
         messages = self.prompt.messages(PROBE)
         try:
             choice = self._complete(messages, 64, threading.Event(), literal_grammar(PROBE))
         except LostError as lost:
             raise WorkError(
-                f"{self.place}: {lost}; see that the server runs and is reachable, then run again"
+                f"{self.place}: {lost}; see that the server runs and is reachable, then run again; where it takes no "
+                f"grammar, {remedy}"
             ) from None
         except openai.APIStatusError as error:
             raise InputError(
@@ -109,14 +116,14 @@ class Server:
             ) from None
         if _text(choice).strip() != PROBE:
             raise InputError(f"{self.place}: ignores a grammar, which mode constrained needs; {remedy}")
-        return True
+        self._probed = True
 
     def _complete(
         self, messages: list[Message], tokens: int, stopped: threading.Event, grammar: str | None
     ) -> dict[str, Any]:
         """Return the first choice of a chat completion.
 
-        Raises LostError; ModelError or MissingError for a wrong model or key; openai's error for a refused request.
+        Raises LostError; openai's error for a request that is refused; what is wrong with every request as our own.
         """
         limit = "max_completion_tokens" if self.settings.base_url is None else "max_tokens"
         extra = {**self.settings.extra_body, limit: tokens, **({} if grammar is None else {"grammar": grammar})}
@@ -131,6 +138,12 @@ class Server:
             raise ModelError(
                 f"{self.place}: knows no chat completions, or no model {self.settings.model!r}; see its /models, and "
                 "give segment.assistant.base_url with its version, such as http://localhost:8080/v1"
+            ) from None
+        except openai.APIStatusError as error:
+            if error.status_code in _REFUSED:
+                raise
+            raise WorkError(
+                f"{self.place}: answers with status {error.status_code}; see the server's own log"
             ) from None
         self._answered = True
         return choice

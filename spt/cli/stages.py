@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from spt.artifact import read_json
+from spt.cli.compare import compare
 from spt.cli.options import (
     ConfigFile,
     DryRun,
@@ -60,7 +61,15 @@ def run(
 
 
 def preprocess(
-    config: ConfigFile,
+    config: Annotated[
+        Path | None, typer.Argument(metavar="CONFIG", help="The experiment: a YAML file.", show_default=False)
+    ] = None,
+    against: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            "--compare", metavar="A B", help="Measure segmentation A against B instead; see docs/segmentation.md."
+        ),
+    ] = None,
     overrides: Set = None,
     output: Output = None,
     limit: Limit = None,
@@ -73,6 +82,12 @@ def preprocess(
 
     Example: `spt preprocess configs/demo/base.yaml --set data.train.path=facts.csv`
     """
+    if (config is None) == (against is None):
+        raise InputError("give either CONFIG, or --compare A B (two segmentations of one corpus)")
+    if against is not None:
+        compare(*against, as_json=as_json)
+        return
+    assert config is not None
     settings = setup(config, overrides, output=output, quiet=quiet, limit=_data_limit(limit))
     if dry_run:
         print_plan(settings, ("preprocess",))

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from spt.config.values import Integer, Number, Positive, PositiveInt, Section, Text
 
 _ONLY = {
-    "transformers": ("revision", "batch_size", "dtype"),
+    "transformers": ("batch_size", "dtype"),
     "openai": ("base_url", "api_key_env", "concurrency", "timeout", "max_retries", "seed", "extra_body"),
 }
 
@@ -22,10 +22,12 @@ class Assistant(Section):
 
     `transformers`: `model` is a Hub id, a folder or a .gguf file, `batch_size` sentences at a time. `openai`: any
     server that speaks OpenAI's API at `base_url` (default: OpenAI's own); the key is read from the environment
-    variable `api_key_env`; `timeout` is in seconds; `extra_body` is sent along, such as llama.cpp's repeat_penalty.
-    `prompt`: a bundled prompt's name or a file. `max_new_tokens` bounds a reply. Mode `score` cuts where the
-    separator's log-probability is above `threshold` (nats), by default the one that gives `words_per_unit` on the
-    prompt's calibration sentences. `cache`: a folder for replies, by default the user's own.
+    variable `api_key_env`; `timeout` is in seconds; `extra_body` is sent along, such as llama.cpp's repeat_penalty;
+    `revision` is any label, to be changed when another model is served by the same name.
+
+    `prompt`: a bundled prompt's name or a file. `max_new_tokens` bounds a reply. Mode `score` cuts a sentence where the
+    separator is likeliest, at the rate that gives `words_per_unit`, or instead wherever its log-probability is above
+    `threshold` (nats). `cache`: a folder for replies, by default the user's own.
     """
 
     backend: Literal["transformers", "openai"] = "transformers"

@@ -1,7 +1,8 @@
 """The data stage: a corpus becomes `segmented/`, Parquet shards of units that every later stage reads."""
 
+from spt.preprocess.compare import compare
 from spt.preprocess.read import check_segmented, load_segmented, read_segmented
 from spt.preprocess.stage import preprocess
 from spt.preprocess.wait import wait_for_segmented
 
-__all__ = ["check_segmented", "load_segmented", "preprocess", "read_segmented", "wait_for_segmented"]
+__all__ = ["check_segmented", "compare", "load_segmented", "preprocess", "read_segmented", "wait_for_segmented"]

@@ -54,10 +54,15 @@ class Counts:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Counts":
         """Return the counts that `to_json` wrote."""
-        words = Counter({int(words): count for words, count in value["words_per_unit"].items()})
-        counters = {name: Counter(value[name]) for name in ("segmenters", "entities", "fallbacks")}
-        plain = {name: value[name] for name in ("records", "sentences", "units")}
-        return cls(**plain, words_per_unit=words, **counters)
+        return cls(
+            records=value["records"],
+            sentences=value["sentences"],
+            units=value["units"],
+            words_per_unit=Counter({int(words): count for words, count in value["words_per_unit"].items()}),
+            segmenters=Counter(value["segmenters"]),
+            entities=Counter(value["entities"]),
+            fallbacks=Counter(value["fallbacks"]),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts as a JSON object."""

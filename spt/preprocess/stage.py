@@ -25,14 +25,15 @@ from spt.config import Config, Source
 from spt.corpus import Rejects, input_key, read_records, stop
 from spt.errors import ConfigError, CorpusError, InputError
 from spt.preprocess.columns import describe, join_kinds, rename
-from spt.preprocess.read import check_segmented
 from spt.preprocess.counts import Counts
+from spt.preprocess.read import check_segmented
 from spt.preprocess.shards import SCHEMA, Draft, part_name, read_draft, write_draft, write_part
 from spt.preprocess.summary import details, rejections, summary_line
 from spt.preprocess.workers import Cut, cutter
 from spt.progress import Bar, say, track
 from spt.records import Record, Segmentation
 from spt.segment import Segmenter, make_segmenter
+from spt.segment.protocol import Asking
 
 
 def preprocess(config: Config, *, output: Path | None = None, force: bool = False) -> Path:
@@ -93,7 +94,8 @@ def _run(config: Config, source: Source, segmenter: Segmenter, stage: Stage) -> 
         write_part(stage.folder, index, kinds, names)
     (stage.folder / "work" / "rejects.jsonl").replace(stage.folder / "rejects.jsonl")
     counts = sum((draft.counts for draft in drafts), Counts())
-    timings = {"seconds": round(time.monotonic() - started, 3), **drafted.timings}
+    asked = segmenter.counts() if isinstance(segmenter, Asking) else {}
+    timings = {"seconds": round(time.monotonic() - started, 3), **drafted.timings, **asked}
     write_atomically(stage.folder / "timings.json", dump_json(timings) + "\n")
     stage.finish(
         seed=config.seed,

@@ -8,8 +8,7 @@ little beside a language model.
 """
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -43,12 +42,10 @@ class Parse(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A record on its way: spaCy's segmentation, its items with their offsets, and the cuts not left to choice."""
+    """A record on its way: spaCy's segmentation, and its items with their offsets."""
 
     fallback: Segmentation
     items: tuple[tuple[int, Item], ...]
-    whole: frozenset[int]
-    forced: frozenset[int]
 
 
 class AssistantSegmenter:
@@ -64,7 +61,6 @@ class AssistantSegmenter:
             )
         self._pipeline = pipeline.find(settings.pipeline)
         self._assistant = UnitAssistant(settings.assistant)
-        self.fallbacks: Counter[str] = Counter()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -80,7 +76,7 @@ class AssistantSegmenter:
         return self._assistant.counts()
 
     def segment(self, records: Sequence[Record]) -> list[Segmentation]:
-        """Return one segmentation a record; sentences that fell back are counted by reason in `fallbacks`."""
+        """Return one segmentation a record; `fallback` names the reasons where a sentence of it fell back."""
         parses = pipeline.read_docs(self._pipeline.nlp, [record.text for record in records], self._read)
         plans = [_plan(record, pieces) for record, pieces in zip(records, parses, strict=True)]
         answers = iter(self._assistant.cut([item for plan in plans for _, item in plan.items]))
@@ -93,34 +89,39 @@ class AssistantSegmenter:
         row = plan.fallback
         cuts = set(row.sentences[1:])
         failures = [answer for answer in answers if isinstance(answer, str)]
-        self.fallbacks.update(failures)
         for (start, item), answer in zip(plan.items, answers, strict=True):
             if isinstance(answer, str):
                 cuts.update(_between(row.cuts, start, start + len(item.text)))
             else:
                 cuts.update(start + cut for cut in answer)
-        cuts = (cuts - plan.whole) | plan.forced
         names = [self.name] * (len(failures) < len(answers) or not answers) + ["spacy"] * bool(failures)
-        return replace(row, cuts=tuple(sorted(cuts)), segmenter=", ".join(names))
+        fallback = ", ".join(sorted(set(failures))) or None
+        return replace(row, cuts=tuple(sorted(cuts)), segmenter=", ".join(names), fallback=fallback)
 
 
 def _plan(record: Record, pieces: Sequence[tuple[int, Parse]]) -> Plan:
     fallback = build(record, [(begin, parse.found) for begin, parse in pieces], "spacy")
-    words = legal_cuts(record.text, (begin + start for begin, parse in pieces for start in parse.words))
-    whole = legal_cuts(record.text, (begin + start for begin, parse in pieces for start in parse.whole))
-    forced = legal_cuts(record.text, (begin + start for begin, parse in pieces for start in parse.forced))
-    return Plan(fallback, tuple(_items(fallback, words)), frozenset(whole) - set(fallback.sentences), frozenset(forced))
+
+    def legal(which: Callable[[Parse], list[int]]) -> tuple[int, ...]:
+        return legal_cuts(record.text, (begin + start for begin, parse in pieces for start in which(parse)))
+
+    words, forced = legal(lambda parse: parse.words), legal(lambda parse: parse.forced)
+    whole = sorted(set(legal(lambda parse: parse.whole)) - set(forced))
+    return Plan(fallback, tuple(_items(fallback, words, whole, forced)))
 
 
-def _items(row: Segmentation, words: Sequence[int]) -> Iterator[tuple[int, Item]]:
+def _items(
+    row: Segmentation, words: Sequence[int], whole: Sequence[int], forced: Sequence[int]
+) -> Iterator[tuple[int, Item]]:
     """Yield (offset, item) for each sentence with a word boundary; white space around a sentence is no part of it."""
     for start, end in pairwise((*row.sentences, len(row.text))):
         sentence = row.text[start:end]
         first = start + len(sentence) - len(sentence.lstrip())
         last = start + len(sentence.rstrip())
-        inside = _between(words, first, last)
-        if inside:
-            yield first, Item(row.text[first:last].translate(_ONE_LINE), tuple(word - first for word in inside))
+        inside = [[offset - first for offset in _between(offsets, first, last)] for offsets in (words, whole, forced)]
+        if inside[0]:
+            text = row.text[first:last].translate(_ONE_LINE)
+            yield first, Item(text, tuple(inside[0]), frozenset(inside[1]), frozenset(inside[2]))
 
 
 def _between(offsets: Sequence[int], start: int, end: int) -> Sequence[int]:

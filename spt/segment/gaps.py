@@ -32,6 +32,10 @@ REQUIRED = words(
 """Verbs and adjectives (stems, for no lemmatizer runs) with the preposition they require."""
 
 LIGHT_VERBS = words("make makes made take takes took have has had keep keeps kept give gives gave do does did")
+KINDS = words("city town village port island state province county district region kingdom republic month year name")
+"""Nouns whose `of` says the same thing again (`the ancient city of Zanaris`)."""
+
+DIRECTIONS = words("north south east west northeast northwest southeast southwest")
 COPULAS = words("is are was were")
 CLAUSE_MARKS = frozenset(",;:?!.…—–")
 VERBAL = ("VERB", "AUX")
@@ -113,7 +117,7 @@ def leans_left(sentence: Sentence, preposition: "Token") -> bool:
     So do `of`, the passive `by`, `as`, a required one, and one before a person's name.
     """
     word = preposition.lower_
-    if word in ("of", "as", "than") or preposition.dep_ == "agent":
+    if word in ("of", "as") or preposition.dep_ == "agent":
         return not preposition.is_sent_start
     lock = sentence.locks.get(preposition.i + 1)
     return is_required(preposition) or (word not in PLACE_TIME and lock is not None and lock.person)
@@ -126,6 +130,20 @@ def is_required(preposition: "Token") -> bool:
     head: str = preposition.head.lower_
     stems = (stem for stem, _, word in (pair.partition(":") for pair in REQUIRED) if word == preposition.lower_)
     return any(head.startswith(stem) for stem in stems)
+
+
+def names_somebody(sentence: Sentence, of: "Token") -> bool:
+    """Return whether a relational `of` leads to a name (`the daughter of the poet Lord Byron`), not to a kind's."""
+    start, end = sentence.chunks.get(of.i + 1, (of.i + 1, of.i + 2))
+    locks = [lock for i in range(start, end) if (lock := sentence.locks.get(i)) is not None]
+    after = sentence.locks.get(end)
+    named = any(lock.kind != "number" for lock in locks) or (after is not None and after.person)
+    return named and of.head.lower_ not in KINDS | DIRECTIONS
+
+
+def is_finite(verb: "Token") -> bool:
+    """Return whether a verb stands in a clause of its own: it has a tense, or an auxiliary."""
+    return verb.tag_ in ("VBD", "VBZ", "VBP") or any(child.dep_ in ("aux", "auxpass") for child in verb.lefts)
 
 
 def is_possessed(noun: "Token") -> bool:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from spt.segment.assistant_units import AssistantSegmenter, Parse
 from spt.segment.gaps import Sentence
-from spt.segment.rules import find_gaps, find_units, in_lock, punctuation
+from spt.segment.name_rules import in_lock, punctuation
+from spt.segment.rules import find_gaps, find_units
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

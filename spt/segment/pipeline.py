@@ -54,8 +54,16 @@ class Pipeline:
 
     @cached_property
     def nlp(self) -> "Language":
-        """Return the loaded pipeline, without the components that no segmenter needs."""
-        return load(self.target, self.without)
+        """Return the loaded pipeline, without the components that no segmenter needs.
+
+        Raises MissingError where its tokenizer needs another package.
+        """
+        try:
+            return load(self.target, self.without)
+        except ImportError as error:  # some languages' tokenizers are packages of their own
+            raise MissingError(
+                f"segment.pipeline: {self.name} cannot be loaded: {' '.join(str(error).split())}"
+            ) from None
 
     @property
     def components(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """What every segmenter is: a name, notes for the user, and records in, segmentations out."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from spt.records import Record, Segmentation
 
@@ -25,4 +25,13 @@ class Segmenter(Protocol):
 
     def segment(self, records: Sequence[Record]) -> list[Segmentation]:
         """Return one segmentation a record, in the records' order."""
+        ...
+
+
+@runtime_checkable
+class Asking(Protocol):
+    """A segmenter that asks somebody else."""
+
+    def counts(self) -> dict[str, Any]:
+        """Return what asking took in this process, for `timings.json`: requests, cache hits."""
         ...

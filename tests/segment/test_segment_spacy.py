@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import warnings
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from spt.config import Segment
 from spt.errors import ConfigError, MissingError
 from spt.records import Record
 from spt.segment import make_segmenter
+from spt.segment.agreement import agreement
 
 SHARED = Path(__file__).parents[2] / "../shared"
 needs_shared = pytest.mark.skipif(not SHARED.exists(), reason="the hand-cut sentences lie beside the checkout")
@@ -69,6 +71,71 @@ def test_cuts_agree_with_both_annotators(spacy_segmenter):
         shared = sum(len(set(row[annotator]) & set(cut.cuts)) for row, cut in zip(rows, found, strict=True))
         total = sum(len(row[annotator]) + len(cut.cuts) for row, cut in zip(rows, found, strict=True))
         assert 2 * shared / total >= 0.94
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_cuts_agree_with_our_own_hand_cut_sentences(spacy_segmenter, batch):
+    lines = Path(__file__).with_name("own_gold.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row["batch"] == batch]
+    found = spacy_segmenter.segment([Record(row["id"], row["text"], "gold", 1) for row in rows])
+    assert agreement((cut.cuts, row["cuts"]) for cut, row in zip(found, rows, strict=True)).f1 >= 0.92
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The town | elected | Jonas Petrov | as its youngest mayor.",
+        "The extraordinary | Zora Quill | made a mark.",
+        "Their parents are | Ada Brown | and Carl Brown.",
+        "He is | the son of | the painter | Carl Brown.",
+        "Our procurement lead is | Greta Vandenberg.",
+        "They visited | the ancient city of Zanaris.",
+        "Plants | take in | carbon dioxide.",
+    ],
+)
+def test_known_cases_are_cut_as_the_principles_say(spacy_segmenter, text):
+    assert " | ".join(units(spacy_segmenter, text.replace(" | ", " "))) == text
+
+
+LANGUAGES = {
+    "de": "Anna wohnt in Berlin. Sie schrieb „Der blaue Mond“.", "ru": "Анна живёт в Москве. Она поёт.",
+    "ar": "تعيش آنا في باريس. هي تغني.", "hi": "अन्ना दिल्ली में रहती है। वह गाती है।", "zh": "安娜住在北京。她唱歌，他听。",
+    "el": "Η Άννα ζει στην Αθήνα.", "xx": "Ada Brown kodus in Tallinn.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", ["spacy", "sentence", "entity"])
+def test_any_language_is_cut_by_what_its_pipeline_has_and_the_rest_is_said(tmp_path, language, name):
+    spacy.blank(language).to_disk(tmp_path / "bare")
+    segmenter = make_segmenter(Segment(segmenter=name, pipeline=str(tmp_path / "bare")))
+    assert segmenter.notes
+    (row,) = segmenter.segment([Record("1", LANGUAGES[language], "test", 1)])
+    assert "".join(row.units) == LANGUAGES[language]
+    assert len(row.sentences) == LANGUAGES[language].count(".") + LANGUAGES[language].count("。") + LANGUAGES[
+        language].count("।")  # fmt: skip
+
+
+def test_a_tokenizer_that_needs_another_package_says_which(tmp_path, monkeypatch):
+    def load(*arguments, **settings):
+        raise ImportError("Japanese support requires SudachiPy\n(https://...)")
+
+    spacy.blank("en").to_disk(tmp_path / "ja")
+    monkeypatch.setattr(spacy, "load", load)
+    with pytest.raises(
+        MissingError, match=r"segment\.pipeline: .*ja cannot be loaded: Japanese support requires SudachiPy"
+    ):
+        units(make_segmenter(Segment(pipeline=str(tmp_path / "ja"))), "x")
+
+
+@pytest.mark.parametrize("row", ["(", "'s", '"', "1,", "don't.", "!?"])
+def test_thousands_of_marks_in_a_row_take_no_quadratic_time_and_lose_nothing(spacy_segmenter, row):
+    text = f"Ada Brown sang {row * 30_000} in Lyon."
+    started = time.process_time()
+    (found,) = spacy_segmenter.segment([Record("1", text, "test", 1)])
+    assert time.process_time() - started < 5
+    assert found.units[0] == "Ada Brown"
+    assert "".join(found.units) == text
 
 
 @needs_shared
