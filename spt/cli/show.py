@@ -20,7 +20,7 @@ from spt.corpus import read_records, stop
 from spt.encode import IGNORED, Encoder
 from spt.errors import InputError
 from spt.permute import ORDERS, arrange, generator_for
-from spt.records import Ordering, Record, Segmentation
+from spt.records import Example, Ordering, Record, Segmentation
 
 UNIT_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
@@ -44,10 +44,8 @@ def show(
     segmentation = make_segmenter(settings.segment).segment([record])[0]
     orderings = draw_each(segmentation, settings)
     if as_json:
-        emit(
-            {"text": record.text, "units": segmentation.units, "orders": {o.order: o.text for o in _texts(orderings)}},
-            as_json=True,
-        )
+        texts = {o.order: o.text for o in orderings if o.tokens is None or o.order == "original"}
+        emit({"text": record.text, "units": segmentation.units, "orders": texts}, as_json=True)
         return
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
@@ -71,11 +69,6 @@ def draw_each(segmentation: Segmentation, config: Config) -> list[Ordering]:
             drawn = arrange(segmentation, order, generator, settings, config.segment)
             found.setdefault(drawn.order, drawn)
     return list(found.values())
-
-
-def _texts(orderings: list[Ordering]) -> list[Ordering]:
-    """Return the orderings whose text is what is learned: not those whose tokens are moved by the encoder."""
-    return [ordering for ordering in orderings if ordering.tokens is None or ordering.order == "original"]
 
 
 def _record(config: Config, text: str | None) -> Record:
@@ -108,7 +101,7 @@ def _ordering(ordering: Ordering, segmentation: Segmentation, config: Config) ->
             unit = max(index for index, start in enumerate(starts) if start <= piece.source)
             style = UNIT_COLOURS[unit % len(UNIT_COLOURS)]
         cell.append(ordering.text[piece.start : piece.end], style)
-    if not _texts([ordering]):
+    if ordering.tokens is not None and ordering.order != "original":
         cell.append("   (its tokens move when it is encoded)", "dim")
     return cell
 
@@ -119,6 +112,7 @@ def _model_rows(config: Config, orderings: list[Ordering]) -> list[tuple[str, An
     from spt.model.tag import choose_tag
 
     rows: list[tuple[str, Any]] = []
+    examples: list[Example] = []
     tokenizer = _tokenizer(config)
     if tokenizer is None:
         rows.append(("encode", Text("the tokenizer is trained on the corpus by `spt train`", "dim")))
@@ -132,7 +126,7 @@ def _model_rows(config: Config, orderings: list[Ordering]) -> list[tuple[str, An
         height, width = batch.input_ids.shape
         shape = f"{height} x {width} tokens, {1 - filled:.0%} padding, {batch.target_tokens} learned"
         rows.append(("batch", Text(shape)))
-    rows += _result_rows(config, tokenizer, orderings)
+    rows += _result_rows(config, examples)
     return rows
 
 
@@ -156,34 +150,33 @@ def _tokens(example: Any, tokenizer: Any) -> Text:
     return cell
 
 
-def _result_rows(config: Config, tokenizer: Any, orderings: list[Ordering]) -> list[tuple[str, Any]]:
+def _result_rows(config: Config, examples: list[Example]) -> list[tuple[str, Any]]:
     output = Path(config.output)
     final = output / "train" / "final"
     saved = checkpoints(output / "train" / "checkpoints")
     place = str(final) if final.exists() else str(saved[-1]) if saved else "none yet: `spt train CONFIG`"
     summary, page = output / "evaluate" / "summary.json", output / "report.html"
     return [
-        ("loss", _losses(config, final, orderings)),
+        ("loss", _losses(config, final, examples)),
         ("checkpoint", Text(place)),
         ("score", _scores(read_json(summary)) if summary.exists() else Text("none yet: `spt evaluate CONFIG`", "dim")),
         ("report", Text(str(page) if page.exists() else "none yet: `spt report RUN`")),
     ]
 
 
-def _losses(config: Config, final: Path, orderings: list[Ordering]) -> Text:
+def _losses(config: Config, final: Path, examples: list[Example]) -> Text:
     if not final.exists():
         return Text("not trained yet", "dim")
     from spt.model import load_trained
-    from spt.score.likelihood import log_probabilities
+    from spt.score.likelihood import example_log_probabilities
 
-    model, tokenizer = load_trained(str(final), dtype=config.model.dtype)
-    orderings = _texts(orderings)
-    results = log_probabilities(model, tokenizer, [("", ordering.text) for ordering in orderings], 16)
+    model, _ = load_trained(str(final), dtype=config.model.dtype)
+    results = example_log_probabilities(model, examples, batch_size=16)
     parts = [
-        f"{ordering.order} {-nats / max(tokens, 1):.2f}"
-        for ordering, (nats, tokens) in zip(orderings, results, strict=True)
+        f"{example.order} {-nats / max(tokens, 1):.2f}"
+        for example, (nats, tokens) in zip(examples, results, strict=True)
     ]
-    return Text(f"{', '.join(parts)} nats a token, untagged, after training")
+    return Text(f"{', '.join(parts)} nats a token, after training")
 
 
 def _scores(summary: dict[str, Any]) -> Text:

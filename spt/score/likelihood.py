@@ -47,10 +47,14 @@ def continuation_examples(tokenizer: Any, pairs: Sequence[Pair]) -> list[Example
     return examples
 
 
-@torch.inference_mode()
 def log_probabilities(model: Any, tokenizer: Any, pairs: Sequence[Pair], batch_size: int) -> list[tuple[float, int]]:
     """Return (log-probability in nats, number of tokens) of each continuation after its prompt."""
-    examples = continuation_examples(tokenizer, pairs)
+    return example_log_probabilities(model, continuation_examples(tokenizer, pairs), batch_size)
+
+
+@torch.inference_mode()
+def example_log_probabilities(model: Any, examples: Sequence[Example], batch_size: int) -> list[tuple[float, int]]:
+    """Return (log-probability in nats, number of tokens) of each example's labels."""
     results = [(0.0, 0)] * len(examples)
     was_training = model.training
     model.eval()
