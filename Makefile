@@ -36,7 +36,7 @@ demo: setup
 
 # Two methods at a time, one thread each; every line says whose it is.
 demo-run-%:
-	OMP_NUM_THREADS=1 $(SPT) run configs/demo/$*.yaml --output $(DEMO_OUT)/$* \
+	@OMP_NUM_THREADS=1 $(SPT) run configs/demo/$*.yaml --output $(DEMO_OUT)/$* \
 	  --set data.segmented=$(DEMO_OUT)/segmented $(DEMO_SET) --json 2> >(sed -u 's/^/[$*] /' >&2) > /dev/null
 
 check: setup

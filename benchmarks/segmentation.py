@@ -18,6 +18,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -54,7 +55,7 @@ def mean_f1(cuts: list[tuple[int, ...]], rows: list[dict]) -> float:
 
 
 def chunks_and_entities(texts: list[str]) -> list[tuple[int, ...]]:
-    """The simplest segmenter with a parse: every noun chunk and entity is a unit, and so is what stands between two."""
+    """Return the cuts of the simplest parser-based segmenter: noun chunks, entities, and what stands between them."""
     nlp = make_segmenter(Segment())._pipeline.nlp
     found = []
     for doc in nlp.pipe(texts):
@@ -96,7 +97,7 @@ def person_description(shared: Path) -> tuple[list[str], set[str]]:
 
 
 def with_names(row: Segmentation, names: set[str], pattern: str | None = None) -> Segmentation:
-    """The row as if its segmenter had seen these names, so that the manifest's own counting counts them."""
+    """Return the row as if its segmenter had seen these names, so that the manifest's own counting counts them."""
     found = re.finditer(pattern or "|".join(map(re.escape, sorted(names))), row.text)
     spans = tuple(match.span() for match in found)
     return Segmentation(row.id, row.text, row.cuts, row.sentences, row.segmenter, names=spans)
@@ -213,7 +214,8 @@ def assistants(model: str, shared: Path | None, count: int) -> Iterator[Row]:
             rates[mode] = len(texts) / (time.monotonic() - started)
         own = sum(row.fallback is None for row in rows)
         exact = all("".join(row.units) == text for row, text in zip(rows, texts, strict=True))
-        said = f"{rates[mode]:.2f} texts/s, {own} of {len(texts)} its own cuts, F1 {mean_f1([r.cuts for r in rows], gold):.3f}"
+        f1 = mean_f1([row.cuts for row in rows], gold)
+        said = f"{rates[mode]:.2f} texts/s, {own} of {len(texts)} its own cuts, F1 {f1:.3f}"
         yield f"assistant, {mode}", "exact" if mode != "generate" else "", said + ("" if exact else ", NOT EXACT")
     yield "score / generate", ">= 8", f"{rates['score'] / rates['generate']:.1f}"
     yield "constrained / generate", ">= 2", f"{rates['constrained'] / rates['generate']:.1f}"
@@ -233,7 +235,8 @@ def invented(count: int) -> Iterator[str]:
         return "".join(generator.choices(syllables, k=generator.randint(2, 5))).capitalize()
 
     for number in range(count):
-        yield f"{name()} {name()}, who was born in {name()} in {1000 + number % 1000}, wrote the {name().lower()} of {name()}."
+        born = f"who was born in {name()} in {1000 + number % 1000}"
+        yield f"{name()} {name()}, {born}, wrote the {name().lower()} of {name()}."
 
 
 def memory(count: int) -> Iterator[Row]:
@@ -243,7 +246,7 @@ def memory(count: int) -> Iterator[Row]:
     seen: list[float] = []
     with cutter(settings, make_segmenter(settings)) as cut:
         for done in range(0, count, step):
-            batch = [text for text, _ in zip(texts, range(step), strict=False)]
+            batch = list(islice(texts, step))
             for _ in cut(records(batch)):
                 pass
             seen.append(resident_mib())

@@ -169,7 +169,7 @@ def _claim(folder: Path, key: Key) -> None:
                 f"{folder} was made with another configuration:\n  {listed}\n"
                 "Choose another --output, set the values back, or run with --force to replace it."
             )
-    elif any(entry.name != ".lock" for entry in folder.iterdir()):
+    elif any(not entry.name.startswith(".") for entry in folder.iterdir()):
         raise StaleError(f"{folder} holds files that spt did not write; choose another --output, or run with --force")
     else:
         write_atomically(path, dump_json(key) + "\n")

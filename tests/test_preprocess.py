@@ -96,11 +96,11 @@ def test_killed_run_continues_and_ends_with_the_same_bytes(tmp_path):
     drafted = [0]
     for _ in range(2):
         with subprocess.Popen(command, stderr=subprocess.DEVNULL) as run:
-            while run.poll() is None and len(list(folder.glob("work/*.json"))) <= drafted[-1]:
+            while run.poll() is None and len(list(folder.glob(".drafts/*.json"))) <= drafted[-1]:
                 time.sleep(0.002)
             time.sleep(wait.uniform(0, 0.1))
             run.send_signal(signal.SIGKILL)
-        drafted.append(len(list(folder.glob("work/*.json"))))
+        drafted.append(len(list(folder.glob(".drafts/*.json"))))
     assert 0 < drafted[1] < 46  # the first was killed in the middle
     preprocess(config)
     assert files(folder) == files(whole)
@@ -151,6 +151,21 @@ def test_a_stopped_run_can_be_run_again_once_its_input_is_mended(tmp_path):
     with pytest.raises(CorpusError, match=r"facts\.jsonl:2: invalid_json"):
         preprocess(make_config(tmp_path, [*facts(1), "not json\n"], shard_size=1))
     assert len(list(read_segmented(preprocess(make_config(tmp_path, facts(2)))))) == 2
+
+
+def test_shards_that_a_mended_corpus_leaves_as_they_were_are_not_cut_again(tmp_path):
+    with pytest.raises(CorpusError, match=r"facts\.jsonl:4: invalid_json"):
+        preprocess(make_config(tmp_path, [*facts(3), "not json\n"], shard_size=1))
+    mended = facts(4)
+    mended[1] = {**mended[1], "text": "Another text altogether."}
+    folder = preprocess(make_config(tmp_path, mended, shard_size=1))
+    timings = json.loads((folder / "timings.json").read_text())
+    assert (timings["records_resumed"], timings["records_segmented"]) == (2, 2)
+    assert [row.text for row in read_segmented(folder)] == [row["text"] for row in mended]
+    whole = preprocess(make_config(tmp_path, mended, shard_size=1), output=tmp_path / "whole")
+    assert all(
+        (whole / name).read_bytes() == (folder / name).read_bytes() for name in ("part-00001.parquet", "manifest.json")
+    )
 
 
 @pytest.mark.parametrize(("rows", "found"), [([], "empty"), ([{"text": ""}], "1 rejected \\(empty_text 1\\)")])

@@ -1,6 +1,6 @@
 """A language model as segmenter's adviser: items in, cuts out; prompt, model and reading are three things.
 
-    prompt (a file) ──▶ backend (local model, server) ──▶ reading (verify, calibrate)
+    prompt (a file) ──▶ backend (local model, server) ──▶ reading (verify, rank)
                           └── cache (SQLite)
 
 It knows strings and offsets, no Segmentation. Trade-off: replies are kept for good in the user's cache folder, since

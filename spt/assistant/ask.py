@@ -16,7 +16,7 @@ from spt.artifact import dump_json, hash_code
 from spt.assistant.cache import ReplyCache
 from spt.assistant.item import Item, Reply
 from spt.assistant.local import LocalModel
-from spt.assistant.prompt import read_prompt
+from spt.assistant.prompt import Prompt, read_prompt
 from spt.assistant.verify import verify
 from spt.config import Assistant
 
@@ -104,12 +104,12 @@ class UnitAssistant:
         if self.settings.threshold is not None:
             return [offset for negative, offset in ranked if -negative > self.settings.threshold]
         units = round((len(item.boundaries) + 1) / self.settings.words_per_unit)
-        wanted = max(0, units - 1 - len(item.forced))
-        return [offset for _, offset in ranked if offset in item.open][:wanted]
+        wanted, eligible = max(0, units - 1 - len(item.forced)), set(item.open)
+        return [offset for _, offset in ranked if offset in eligible][:wanted]
 
     def _cache_key(self, item: Item) -> str:
-        shown = [self.prompt.separator, self.prompt.messages(item.text), self.prompt.plain(item.text)]
-        asked = dump_json([self._backend_key, shown, item.boundaries], indent=None)
+        prompt = self.prompt.model_dump(exclude={"listing", "request"} if self.settings.mode != "score" else set())
+        asked = dump_json([self._backend_key, prompt, self.prompt.messages(item.text), item.boundaries], indent=None)
         return hashlib.sha256(asked.encode()).hexdigest()
 
     @cached_property
@@ -117,7 +117,7 @@ class UnitAssistant:
         return self.backend.key()
 
 
-def _make_backend(settings: Assistant, prompt: Any) -> Backend:
+def _make_backend(settings: Assistant, prompt: Prompt) -> Backend:
     if settings.backend == "transformers":
         return LocalModel(settings, prompt)
     # The SDK takes a second to import.

@@ -23,9 +23,6 @@ from spt.errors import ModelError
 if TYPE_CHECKING:
     from spt.assistant.local import Encoded, LocalModel
 
-import os
-
-_WIDTH = int(os.environ.get("WIDTH", "0")) or None
 _DIGITS = 3
 """Decimals of a log-probability (nats): what differs between batch sizes lies below them."""
 
@@ -114,21 +111,15 @@ def constrained(local: "LocalModel", items: Sequence[Item], encoded: Sequence["E
     found: list[list[int]] = [[] for _ in items]
     rows = [_choices(one, local.separator) for one in encoded]
     asked: list[_Choice | None] = [next(row, None) for row in rows]
-    width = None
     while any(asked):
-        last = feed([choice.tokens[:width] if choice else () for choice in asked])[:, -1]
+        last = feed([choice.tokens if choice else () for choice in asked])[:, -1]
         offered = torch.tensor([choice[2:] if choice else (0, 0) for choice in asked], device=last.device)
         for number, (separator, word) in enumerate(last.gather(1, offered).tolist()):
             choice = asked[number]
-            if choice is None:
-                continue
-            if width is not None and len(choice.tokens) > width:
-                asked[number] = choice._replace(tokens=choice.tokens[width:])
-                continue
-            if separator > word:
-                found[number].append(items[number].boundaries[choice.boundary])
-            asked[number] = _send(rows[number], separator > word)
-        width = _WIDTH
+            if choice is not None:
+                if separator > word:
+                    found[number].append(items[number].boundaries[choice.boundary])
+                asked[number] = _send(rows[number], separator > word)
     return [Reply(cuts=tuple(cuts)) for cuts in found]
 
 
@@ -168,7 +159,9 @@ def _send(row: Generator[_Choice, bool, None], cut: bool) -> _Choice | None:
 
 @torch.inference_mode()
 def score(local: "LocalModel", items: Sequence[Item], encoded: Sequence["Encoded"]) -> list[Reply]:
-    """Return the separator's log-probability (nats) at each boundary, the words so far written without separators.
+    """Return the separator's log-probability (nats) at each boundary of a sentence that continues the list of examples.
+
+    The words before a boundary stand without separators.
 
     Raises ModelError where the separator is not one token.
     """

@@ -15,8 +15,8 @@ from itertools import pairwise
 class Item:
     """A sentence and its boundaries: offsets where a word (or the white space before it) starts, strictly increasing.
 
-    The text has no line break: where the sentence has one, a space stands for it. Of the boundaries, the assistant has
-    no say at those in `whole` (never cut) and in `forced` (always cut).
+    The text is one line that UTF-8 can hold: the caller puts a space for a line break. Of the boundaries, the
+    assistant has no say at those in `whole` (never cut) and in `forced` (always cut).
     """
 
     text: str
@@ -39,7 +39,8 @@ class Item:
     @property
     def open(self) -> tuple[int, ...]:
         """Return the boundaries at which the assistant decides."""
-        return tuple(offset for offset in self.boundaries if offset not in self.whole | self.forced)
+        settled = self.whole | self.forced
+        return tuple(offset for offset in self.boundaries if offset not in settled)
 
     def settle(self, cuts: Iterable[int]) -> tuple[int, ...]:
         """Return cuts with what is not left to the assistant put right."""

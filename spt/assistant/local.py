@@ -1,6 +1,7 @@
 """A language model in this process: loaded when the first item comes, on this process's own device.
 
-    prefix (instruction, examples: computed once) ── sentence ── middle ── reply
+    prefix (instruction, examples: computed once) ── sentence ── middle ── reply      generate, constrained
+    prefix (examples as a list)                                         ── sentence   score
 
 In: items. Out: replies, batch by batch. Items are sorted by length and cut into batches before anything is asked, so a
 batch depends on the items alone. Trade-off: sentence and separator are encoded apart from their surroundings, which is
@@ -82,8 +83,11 @@ class LocalModel:
     def encode(self, item: Item) -> Encoded:
         """Return an item in token ids, each piece encoded alone."""
         # What looks like a special token in a corpus is text.
-        head, *pieces = (tuple(self._ids(text, split_special_tokens=True)) for text in (item.text, *item.pieces))
-        return Encoded((*head, *self.middle), tuple(pieces))
+        rows = self.tokenizer(
+            [item.text, *item.pieces], add_special_tokens=False, split_special_tokens=True, verbose=False
+        )["input_ids"]
+        shown = () if self.settings.mode == "score" else tuple(rows[0])
+        return Encoded(shown + self.middle, tuple(map(tuple, rows[1:])))
 
     @property
     def _room(self) -> int:
@@ -120,6 +124,9 @@ class LocalModel:
 
     @cached_property
     def _rendered(self) -> tuple[str, str]:
+        """Return what stands before the sentence, and what stands between it and its copy."""
+        if self.settings.mode == "score":
+            return self._render_list(), ""
         text = self._render()
         if text.count(_PLACE) != 1:
             raise ModelError(
@@ -132,41 +139,53 @@ class LocalModel:
     def _render(self) -> str:
         if not self.tokenizer.chat_template:
             return self.prompt.plain(_PLACE)
-        messages = self.prompt.messages(_PLACE)
-        try:
-            return self._template(messages)
-        except Exception:  # some templates refuse a system message, each with an error of its own
-            instruction, first, *rest = messages
-            joined = {"role": "user", "content": f"{instruction['content']}\n\n{first['content']}"}
-            return self._template([joined, *rest])
+        return self._template(self.prompt.messages(_PLACE))
+
+    def _render_list(self) -> str:
+        if not self.tokenizer.chat_template:
+            return f"{self.prompt.listing}\n\n{self.prompt.listed}"
+        return self._template(self.prompt.list_messages()) + self.prompt.listed
 
     def _template(self, messages: list[Message]) -> str:
+        try:
+            return self._apply(messages)
+        except Exception:  # some templates refuse a system message, each with an error of its own
+            system, first, *rest = messages
+            return self._apply([{"role": "user", "content": f"{system['content']}\n\n{first['content']}"}, *rest])
+
+    def _apply(self, messages: list[Message]) -> str:
         rendered = self.tokenizer.apply_chat_template(
             messages, tokenize=False, add_generation_prompt=True, enable_thinking=False
         )
         return str(rendered)
 
     @cached_property
-    def prefix(self) -> tuple[int, ...]:
-        """Return the ids of all that stands before the sentence."""
-        ids = self._ids(self._rendered[0])
+    def _context(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        before, after = (self._ids(text) for text in self._rendered)
         bare, full = self._ids("a"), self.tokenizer("a")["input_ids"]
         # A chat template writes the beginning token itself; a tokenizer that adds none gets none.
         begins = not self.tokenizer.chat_template and full[: len(bare)] != bare
-        return (full[0], *ids) if begins else tuple(ids)
+        ids = (full[0], *before) if begins else tuple(before)
+        # In a list something must be read before the first word: the last token of what is shared.
+        return (ids[:-1], ids[-1:]) if self.settings.mode == "score" else (ids, tuple(after))
 
-    @cached_property
+    @property
+    def prefix(self) -> tuple[int, ...]:
+        """Return the ids that all items share."""
+        return self._context[0]
+
+    @property
     def middle(self) -> tuple[int, ...]:
-        """Return the ids of what stands between the sentence and the reply."""
-        return tuple(self._ids(self._rendered[1]))
+        """Return the ids of what stands right before the reply."""
+        return self._context[1]
 
     @cached_property
     def separator(self) -> tuple[int, ...]:
         """Return the ids of the separator."""
         return tuple(self._ids(self.prompt.separator))
 
-    def _ids(self, text: str, **how: Any) -> list[int]:
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False, verbose=False, **how)["input_ids"]
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         return ids
 
 

@@ -19,9 +19,14 @@ Message = dict[str, str]
 
 
 class Prompt(Section):
-    """What an assistant is told. `separator` stands before the white space of the next unit."""
+    """What an assistant is told: `instruction` to copy a sentence; `listing` and `request` to list sentences (score).
+
+    `separator` stands before the white space of the next unit.
+    """
 
     instruction: str
+    listing: str
+    request: str
     separator: str = " |"
     examples: tuple[str, ...]
 
@@ -55,6 +60,15 @@ class Prompt(Section):
         for plain, cut in self.demonstrations:
             turns += [{"role": "user", "content": plain}, {"role": "assistant", "content": cut}]
         return [*turns, {"role": "user", "content": sentence}]
+
+    def list_messages(self) -> list[Message]:
+        """Return the chat that asks for a list of sentences with units; `listed` begins the answer."""
+        return [{"role": "system", "content": self.listing}, {"role": "user", "content": self.request}]
+
+    @property
+    def listed(self) -> str:
+        """Return the examples as the lines of a list, the next line still to come."""
+        return "".join(f"{cut}\n" for cut in self.examples)
 
     def plain(self, sentence: str) -> str:
         """Return the same as one text, for a model without a chat template; the reply is one line."""

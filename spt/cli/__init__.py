@@ -11,11 +11,15 @@ from rich.console import Console
 
 from spt.errors import SptError
 
+INTERRUPTED = 130
+"""The exit code of Ctrl-C."""
+
 
 def main() -> None:
     """Run the command line; print an error of ours in one paragraph instead of a traceback."""
     # Their bars and notices would tear ours; set before they are imported.
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -23,6 +27,10 @@ def main() -> None:
 
     try:
         app()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            Console(stderr=True).print("interrupted: the same command again goes on where this one was")
+        raise
     except SptError as error:
         console = Console(stderr=True, soft_wrap=True, highlight=False)
         console.print("error: ", style="bold red", end="")

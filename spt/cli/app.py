@@ -2,7 +2,7 @@
 
 import typer
 
-from spt.cli import ask, benchmark, environment, show, stages
+from spt.cli import ask, benchmark, environment, show, stages, version
 
 app = typer.Typer(
     name="spt",
@@ -15,6 +15,7 @@ app = typer.Typer(
     epilog="Start with `spt show configs/demo/spt.yaml`, then `spt run configs/demo/spt.yaml`.",
 )
 
+app.callback()(version.callback)
 app.command()(stages.run)
 app.command()(stages.preprocess)
 app.command()(stages.train)

@@ -9,7 +9,7 @@ import typer
 from spt.cli.options import Json, Quiet, emit
 from spt.config import read_config
 from spt.errors import InputError, MissingError
-from spt.progress import configure
+from spt.progress import configure, say
 
 
 def ask(
@@ -27,20 +27,24 @@ def ask(
     """
     configure(enabled=not quiet)
     prompts = [line.rstrip("\n") for line in sys.stdin] if prompt == "-" else [prompt]
-    prompts = [text for text in prompts if text.strip()]
+    prompts = [text.rstrip() for text in prompts if text.strip()]  # a space at the end belongs to the answer
     if not prompts:
         raise InputError('no prompt: give a text, such as "Ann Lee directed"')
     from spt.model import load_trained
     from spt.score.generate import generate, prompt_ids
 
     place, dtype = _model_of(run)
+    say(f"loading {place}")
     model, tokenizer = load_trained(place, dtype=dtype)
     ids = prompt_ids(tokenizer, prompts)
     answers = generate(model, tokenizer, ids, max_new_tokens=max_new_tokens, batch_size=16)
     if as_json:
-        emit([{"prompt": text, "answer": answer} for text, answer in zip(prompts, answers, strict=True)], as_json=True)
+        pairs = [{"prompt": text, "answer": answer} for text, answer in zip(prompts, answers, strict=True)]
+        emit({"answers": pairs}, as_json=True)
     else:
         sys.stdout.write("".join(f"{answer}\n" for answer in answers))
+        if not all(answers):
+            say("(an empty line: the model ended at once)")
 
 
 def _model_of(run: Path) -> tuple[str, str]:

@@ -31,7 +31,7 @@ def list_benchmarks(as_json: Json = False) -> None:
         return
     for name, benchmark in BENCHMARKS.items():
         how = f"spt benchmark fetch {name}" if benchmark.fetchable else f"spt benchmark make {name}"
-        console().print(f"[bold]{name}[/]  {benchmark.description} ({benchmark.licence})\n    {how}")
+        console().print(f"[bold]{name}[/]\n  {benchmark.description} ({benchmark.licence})\n  {how}", soft_wrap=True)
 
 
 @app.command()
@@ -94,4 +94,5 @@ def _done(counts: Any, place: Path, as_json: bool) -> None:
     if as_json:
         emit(dict(counts), as_json=True)
         return
-    console().print(f"{place}: " + ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in counts.items()))
+    lines = [f"  {value:>7,}  {name.replace('_', ' ')}" for name, value in counts.items() if value]
+    console().print("\n".join([f"{place}:", *lines]), markup=False)

@@ -20,7 +20,8 @@ def env(as_json: Json = False) -> None:
     from spt import __version__
 
     facts = {"spt": __version__, "python": platform.python_version(), "platform": platform.platform()}
-    facts |= {name: _version(name) for name in PACKAGES}
+    found = {name: _version(name) for name in PACKAGES}
+    facts |= {name: version for name, version in found.items() if version or not name.startswith("en-core")}
     facts |= _devices()
     if as_json:
         emit(facts, as_json=True)
@@ -32,7 +33,7 @@ def _version(name: str) -> str:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return "not installed"
+        return ""
 
 
 def _devices() -> dict[str, str]:

@@ -1,43 +1,85 @@
-"""`--dry-run`: the inputs are checked, and each stage says what it would do."""
+"""`--dry-run`: the inputs are checked, and each stage says what it would do.
 
-from collections.abc import Sequence
+Trade-off: of a corpus the first records are read, as many as take a moment, not all.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from spt.artifact import changed_keys, read_json
 from spt.cli.options import console
 from spt.config import Config
-from spt.model import check_lora
+from spt.errors import MissingError
+
+CHECKED = 10_000
+"""Records of the corpus that a dry run reads."""
 
 
-def print_plan(config: Config, stages: Sequence[str]) -> None:
+def print_plan(config: Config, stages: Sequence[str], model: str | None = None) -> None:
     """Print what each stage would do. Raises what the stage itself would raise for inputs that are wrong."""
-    folders = {"preprocess": "segmented", "train": "train", "evaluate": "evaluate"}
-    lines = [f"{config.name} (seed {config.seed}) → {config.output}", *_inputs(config, stages)]
+    lines = [f"{config.name} (seed {config.seed}) → {config.output}"]
     for stage in stages:
-        if stage == "preprocess" and config.data.segmented is not None:
-            lines.append(f"  preprocess  shared: {config.data.segmented}")
-            continue
-        folder = Path(config.output) / folders[stage]
-        lines.append(f"  {stage:<10}  {_state(folder)}: {folder}")
-    console().print("\n".join(lines), markup=False)
+        lines += [f"  {stage:<10}  {line}" for line in STAGES[stage](config, model)]
+    console().print("\n".join(lines), markup=False, soft_wrap=True)
 
 
-def _inputs(config: Config, stages: Sequence[str]) -> list[str]:
-    from spt.benchmark.questions import read_questions
-    from spt.corpus import input_key
+def _preprocess(config: Config, model: str | None) -> list[str]:
+    from spt.corpus import Rejects, read_records, stop
+    from spt.preprocess import preprocess_key
 
-    lines = []
-    if "preprocess" in stages and config.data.train is not None and config.data.segmented is None:
-        input_key(config.data.train)
-        lines.append(f"  corpus      {config.data.train.path or config.data.train.hub}")
-    if "train" in stages and config.model.lora is not None:
+    if config.data.segmented is not None or config.data.train is None:
+        return [f"shared: {config.data.segmented}"]
+    rejects = Rejects()
+    reject = rejects if config.data.on_error == "reject" else stop
+    read = sum(1 for _ in islice(read_records(config.data.train, reject=reject, limit=config.data.limit), CHECKED))
+    source = config.data.train.hub or ", ".join(config.data.train.paths)
+    bad = f", {sum(rejects.counts.values())} rejected" if rejects.counts else ""
+    more = " (the first)" if read == CHECKED else ""
+    return [f"{source}: {read:,} records{more}{bad}", _state(Path(config.output) / "segmented", preprocess_key(config))]
+
+
+def _train(config: Config, model: str | None) -> list[str]:
+    from spt.model import check_lora, load_tokenizer
+    from spt.train.setup import train_folder, train_key
+
+    if config.model.lora is not None:
         check_lora(config.model.lora)
-    if "evaluate" in stages and config.data.questions is not None:
-        questions = read_questions(Path(config.data.questions.path))
-        lines.append(f"  questions   {len(questions.questions)} ({config.data.questions.path})")
-    return lines
+    if config.model.base is not None:
+        load_tokenizer(config.model)
+    try:
+        return [_state(train_folder(config), train_key(config))]
+    except MissingError:
+        return [f"new, once the corpus is segmented: {train_folder(config)}"]
 
 
-def _state(folder: Path) -> str:
-    if (folder / "manifest.json").exists():
-        return "finished (reused if nothing it depends on has changed)"
-    return "unfinished (continued)" if (folder / "key.json").exists() else "new"
+def _evaluate(config: Config, model: str | None) -> list[str]:
+    from spt.benchmark.questions import read_questions
+    from spt.score.evaluate import evaluate_folder, evaluate_key
+
+    if config.data.questions is None:
+        return ["nothing is asked (no data.questions)"]
+    count = len(read_questions(Path(config.data.questions.path)).questions)
+    asked = f"{config.data.questions.path}: {count:,} questions"
+    try:
+        return [asked, _state(evaluate_folder(config), evaluate_key(config, model))]
+    except MissingError:
+        return [asked, f"new, once the model is trained: {evaluate_folder(config)}"]
+
+
+def _state(folder: Path, key: dict[str, Any]) -> str:
+    if not (folder / "key.json").exists():
+        return f"new: {folder}"
+    changes = changed_keys(read_json(folder / "key.json"), key)
+    if changes:
+        return "\n    ".join([f"refused without --force, made with other settings: {folder}", *changes])
+    done = (folder / "manifest.json").exists()
+    return f"{'finished, reused' if done else 'unfinished, continued'}: {folder}"
+
+
+STAGES: dict[str, Callable[[Config, str | None], list[str]]] = {
+    "preprocess": _preprocess,
+    "train": _train,
+    "evaluate": _evaluate,
+}

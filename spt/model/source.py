@@ -107,6 +107,7 @@ def _write_dequantized(file: Path, folder: Path, made_of: dict[str, Any]) -> Non
     # Releases before GgufConfig always dequantize.
     known = hasattr(transformers, "GgufConfig")
     dense = {"quantization_config": transformers.GgufConfig(dequantize=True)} if known else {}
+    transformers.utils.logging.disable_progress_bar()  # it would tear ours
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     try:

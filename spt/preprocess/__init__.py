@@ -2,7 +2,15 @@
 
 from spt.preprocess.compare import compare
 from spt.preprocess.read import check_segmented, load_segmented, read_segmented
-from spt.preprocess.stage import preprocess
+from spt.preprocess.stage import preprocess, preprocess_key
 from spt.preprocess.wait import wait_for_segmented
 
-__all__ = ["check_segmented", "compare", "load_segmented", "preprocess", "read_segmented", "wait_for_segmented"]
+__all__ = [
+    "check_segmented",
+    "compare",
+    "load_segmented",
+    "preprocess",
+    "preprocess_key",
+    "read_segmented",
+    "wait_for_segmented",
+]

@@ -1,17 +1,20 @@
 """Shards: drafted one by one while the corpus is read, written as parts when all of it is known.
 
-    work/00000.parquet, then work/00000.json     a draft: segmentations, other columns as JSON text; its counts
+    .drafts/00000.parquet, then 00000.json       a draft: segmentations, other columns as JSON text; its counts
     part-00000.parquet                           the shard as later stages read it
 
 In: the records of one shard and their segmentations. Out: files whose bytes depend on these alone. A draft exists when
-its `.json` does. Trade-off: a shard is held in memory while it is written (`data.shard_size` records).
+its `.json` does, and serves a run whose shard holds the same records, cut in the same way (`of`, a hash of both): of a
+corpus that is mended in one row, one shard is cut again. Trade-off: a shard is held in memory while it is written.
 """
 
+import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,30 +45,48 @@ class Draft:
     kinds: Kinds
 
 
-def read_draft(work: Path, index: int) -> Draft | None:
-    """Return the draft of a shard, or None where it was not finished."""
+DRAFTS = ".drafts"
+"""The folder of drafts; its name is hidden because it says nothing of what the stage was asked for."""
+
+
+def hash_shard(cut_by: Mapping[str, Any], records: Sequence[Record]) -> str:
+    """Return a hash of what a draft is made of: how its records are cut, and all they hold."""
+    digest = hashlib.sha256(dump_json(cut_by).encode())
+    for record in records:
+        parts = (record.id, record.text, str(record.completion_start), dump_columns(record.columns))
+        digest.update("\0".join(f"{len(part)}:{part}" for part in parts).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def read_draft(work: Path, index: int, of: str) -> Draft | None:
+    """Return the draft of a shard, or None where it was not finished or is of something else."""
     path = work / f"{index:05d}.json"
     if not path.exists():
         return None
     value = read_json(path)
+    if value.get("of") != of:
+        path.unlink()  # before the rows it counts are replaced
+        return None
     # The order of columns is kept in a list: JSON objects are written with sorted keys.
     return Draft(Counts.from_json(value["counts"]), dict(value["columns"]))
 
 
-def write_draft(work: Path, index: int, records: Sequence[Record], segmentations: Sequence[Segmentation]) -> Draft:
+def write_draft(
+    work: Path, index: int, of: str, records: Sequence[Record], segmentations: Sequence[Segmentation]
+) -> Draft:
     """Return the draft of a shard, written to disk."""
     columns = pa.array([dump_columns(record.columns) for record in records], pa.string())
     table = _table(segmentations).append_column("columns", columns)
     write_atomically(work / f"{index:05d}.parquet", _parquet(table))
     draft = Draft(Counts.of(segmentations), find_kinds(record.columns for record in records))
-    value = {"counts": draft.counts.to_json(), "columns": list(draft.kinds.items())}
+    value = {"of": of, "counts": draft.counts.to_json(), "columns": list(draft.kinds.items())}
     write_atomically(work / f"{index:05d}.json", dump_json(value))
     return draft
 
 
 def write_part(folder: Path, index: int, kinds: Kinds, names: Mapping[str, str]) -> None:
     """Write a shard's part from its draft; `names` maps the other columns to the names they get."""
-    table = pq.read_table(folder / "work" / f"{index:05d}.parquet")
+    table = pq.read_table(folder / DRAFTS / f"{index:05d}.parquet")
     rows = [json.loads(text) for text in table["columns"].to_pylist()]
     table = table.drop_columns(["columns"])
     for name, found in kinds.items():

@@ -27,7 +27,16 @@ from spt.errors import ConfigError, CorpusError, InputError
 from spt.preprocess.columns import describe, join_kinds, rename
 from spt.preprocess.counts import Counts
 from spt.preprocess.read import check_segmented
-from spt.preprocess.shards import SCHEMA, Draft, part_name, read_draft, write_draft, write_part
+from spt.preprocess.shards import (
+    DRAFTS,
+    SCHEMA,
+    Draft,
+    hash_shard,
+    part_name,
+    read_draft,
+    write_draft,
+    write_part,
+)
 from spt.preprocess.summary import details, rejections, summary_line
 from spt.preprocess.workers import Cut, cutter
 from spt.progress import Bar, say, track
@@ -50,20 +59,23 @@ def preprocess(config: Config, *, output: Path | None = None, force: bool = Fals
         raise ConfigError("data.train: no corpus to segment; give data.train.path")
     segmenter = make_segmenter(config.segment)
     folder = Path(output or config.output) / "segmented"
-    with open_stage(folder, _key(config, config.data.train, segmenter), force=force) as stage:
+    with open_stage(folder, preprocess_key(config, segmenter), force=force) as stage:
         if not stage.finished:
             _run(config, config.data.train, segmenter, stage)
         else:
             say(f"segmented: reused, {summary_line(stage.manifest)} ({folder})")
-        shutil.rmtree(folder / "work", ignore_errors=True)
+        shutil.rmtree(folder / DRAFTS, ignore_errors=True)
     return folder
 
 
-def _key(config: Config, source: Source, segmenter: Segmenter) -> dict[str, Any]:
+def preprocess_key(config: Config, segmenter: Segmenter | None = None) -> dict[str, Any]:
+    """Return what the segmented data depends on: the corpus, how it is read and cut, and the code that does it."""
     data = config.data
+    assert data.train is not None
+    segmenter = segmenter or make_segmenter(config.segment)
     return {
         "data": {
-            "train": input_key(source),
+            "train": input_key(data.train),
             "on_error": data.on_error,
             "limit": data.limit,
             "shard_size": data.shard_size,
@@ -81,10 +93,9 @@ def _run(config: Config, source: Source, segmenter: Segmenter, stage: Stage) -> 
         say(note)
     rejects = Rejects()
     try:
-        drafted = _draft(config, source, segmenter, stage.folder, rejects)
+        drafted = _draft(config, source, segmenter, stage, rejects)
     except InputError:
-        # The input has to change, and with it the key: what was drafted is of no use to the next run.
-        shutil.rmtree(stage.folder / "work")
+        # The input has to change, and with it the key. The drafts stay: shards that do not change are not cut again.
         (stage.folder / "key.json").unlink()
         raise
     drafts = drafted.drafts
@@ -92,7 +103,7 @@ def _run(config: Config, source: Source, segmenter: Segmenter, stage: Stage) -> 
     names = rename(kinds, SCHEMA.names)
     for index in range(len(drafts)):
         write_part(stage.folder, index, kinds, names)
-    (stage.folder / "work" / "rejects.jsonl").replace(stage.folder / "rejects.jsonl")
+    (stage.folder / DRAFTS / "rejects.jsonl").replace(stage.folder / "rejects.jsonl")
     counts = sum((draft.counts for draft in drafts), Counts())
     asked = segmenter.counts() if isinstance(segmenter, Asking) else {}
     timings = {"seconds": round(time.monotonic() - started, 3), **drafted.timings, **asked}
@@ -133,15 +144,16 @@ class Drafted:
         }
 
 
-def _draft(config: Config, source: Source, segmenter: Segmenter, folder: Path, rejects: Rejects) -> Drafted:
+def _draft(config: Config, source: Source, segmenter: Segmenter, stage: Stage, rejects: Rejects) -> Drafted:
     """Return the drafts of all shards.
 
     Rejects are found anew on each run, since the corpus is read anew.
     """
-    work = folder / "work"
+    work = stage.folder / DRAFTS
     work.mkdir(exist_ok=True)
     policy: Callable[[CorpusError], None] = rejects if config.data.on_error == "reject" else stop
     records = read_records(source, reject=policy, limit=config.data.limit)
+    cut_by = {name: stage.key[name] for name in ("segment", "segmenter", "code")}
     drafted = Drafted()
     with (
         (work / "rejects.jsonl").open("w", encoding="utf-8") as rejected,
@@ -155,9 +167,10 @@ def _draft(config: Config, source: Source, segmenter: Segmenter, folder: Path, r
                 break
             if index == 0:
                 _check_column(config, shard)
-            draft = read_draft(work, index)
+            of = hash_shard(cut_by, shard)
+            draft = read_draft(work, index, of)
             if draft is None:
-                draft = _cut_shard(cut, shard, work, index, drafted, bar)
+                draft = _cut_shard(cut, shard, work, index, of, drafted, bar)
             else:
                 bar.advance(len(shard))
             drafted.drafts.append(draft)
@@ -168,14 +181,14 @@ def _draft(config: Config, source: Source, segmenter: Segmenter, folder: Path, r
     return drafted
 
 
-def _cut_shard(cut: Cut, shard: list[Record], work: Path, index: int, drafted: Drafted, bar: Bar) -> Draft:
+def _cut_shard(cut: Cut, shard: list[Record], work: Path, index: int, of: str, drafted: Drafted, bar: Bar) -> Draft:
     rows: list[Segmentation] = []
     started = time.monotonic()
     for chunk in cut(shard):
         rows += chunk
         bar.advance(len(chunk))
     drafted.seconds += time.monotonic() - started
-    draft = write_draft(work, index, shard, rows)
+    draft = write_draft(work, index, of, shard, rows)
     drafted.fresh += draft.counts
     return draft
 

@@ -60,6 +60,9 @@ def _finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         asked, key=lambda index: [(runs[index].figure(way) or {}).get("value", 0) for way in ("reversed", "forward")]
     )
     run = runs[best]
+    figure = run.figure("reversed") or {}
+    if len(runs) > 1 and not figure.get("value"):
+        return "No run answers a reversed question."
     lead = f"Reversed accuracy: {_spoken(run.figure('reversed'))}"
     if len(runs) > 1:
         lead = f"Highest reversed accuracy: {_spoken(run.figure('reversed'))}, by {names[best]}"

@@ -5,7 +5,7 @@ Trade-off: the model is read back from disk, so that what is measured is what wa
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from accelerate import Accelerator
 from accelerate.utils import broadcast_object_list
 
 import spt.batch
+import spt.benchmark
 import spt.encode
 import spt.loss
 import spt.metrics
@@ -29,7 +30,7 @@ from spt.progress import say
 from spt.records import Score
 from spt.score.fluency import natural_by_grammar, natural_by_likelihood, sample_texts, share
 from spt.score.likelihood import perplexity
-from spt.score.questions import score_questions
+from spt.score.questions import score_questions, spread
 from spt.segment import make_segmenter
 from spt.statistics import summarise
 
@@ -46,10 +47,10 @@ def evaluate(config: Config, *, model: str | None = None, force: bool = False) -
     """
     if config.data.questions is None:
         raise InputError("data.questions: nothing is asked; give path: questions.jsonl")
+    key = evaluate_key(config, model)
     place = model or str(_trained(config))
     folder = evaluate_folder(config)
     accelerator = Accelerator(cpu=not torch.accelerator.is_available())
-    key = _key(config, place)
     with open_stage(folder, key, force=force) if accelerator.is_main_process else nullcontext() as stage:
         finished = [stage is not None and stage.finished]
         if accelerator.num_processes > 1:
@@ -57,8 +58,9 @@ def evaluate(config: Config, *, model: str | None = None, force: bool = False) -
         if finished[0]:
             say(f"{folder}: finished before with the same settings, reused")
             return folder
-        questions = read_questions(Path(config.data.questions.path), limit=config.evaluate.limit)
-        scores, rest = _measure(config, place, questions, accelerator)
+        questions = read_questions(Path(config.data.questions.path))
+        chosen = spread(questions.questions, config.evaluate.limit or len(questions.questions))
+        scores, rest = _measure(config, place, replace(questions, questions=tuple(chosen)), accelerator)
         if stage is not None:
             headline = config.evaluate.headline or questions.headline
             summary = summarise(scores, headline=headline, seed=config.seed)
@@ -78,8 +80,13 @@ def _trained(config: Config) -> Path:
     return folder / "final"
 
 
-def _key(config: Config, place: str) -> dict[str, Any]:
+def evaluate_key(config: Config, model: str | None = None) -> dict[str, Any]:
+    """Return what the scores depend on.
+
+    Raises MissingError where the model or a file is not there.
+    """
     assert config.data.questions is not None
+    place = model or str(_trained(config))
     path = Path(config.data.questions.path)
     if not path.is_file():
         raise MissingError(
@@ -100,7 +107,9 @@ def _key(config: Config, place: str) -> dict[str, Any]:
         "dtype": config.model.dtype,
         "evaluate": config.evaluate.model_dump(mode="json"),
         "versions": versions("torch", "transformers", "peft"),
-        "code": hash_code(spt.score, spt.metrics, spt.statistics, spt.encode, spt.batch, spt.loss, spt.permute),
+        "code": hash_code(
+            spt.score, spt.metrics, spt.statistics, spt.encode, spt.batch, spt.loss, spt.permute, spt.benchmark
+        ),
     }
 
 
@@ -123,8 +132,11 @@ def _measure(
 
 def _fluency(config: Config, model: Any, tokenizer: Any, questions: QuestionSet) -> dict[str, Any] | None:
     settings, count = config.evaluate, config.evaluate.fluency_samples
+    base = None if questions.grammar is not None else _base(config, model)
+    if questions.grammar is None and base is None:
+        say("natural order: not measured, since without templates or a base model nothing can judge it")
+        return None
     openings = [question.prompt for question in questions.questions]
-    say(f"{count} free generations")
     texts = sample_texts(
         model,
         tokenizer,
@@ -142,9 +154,6 @@ def _fluency(config: Config, model: Any, tokenizer: Any, questions: QuestionSet)
             "rule": "accepted by the benchmark's templates",
             "samples": samples,
         }
-    base = _base(config, model)
-    if base is None:
-        return None
     segmenter = make_segmenter(config.segment)
     with _without_adapter(base):
         natural = natural_by_likelihood(

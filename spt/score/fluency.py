@@ -36,6 +36,7 @@ def sample_texts(
         batch_size=batch_size,
         sample_seed=seed,
         echo=True,
+        label="free generations",
     )
 
 

@@ -5,7 +5,7 @@ a checkpoint may bring, only its suppressed tokens. Trade-off: a batch runs unti
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import takewhile
 from typing import Any
 
@@ -16,6 +16,7 @@ from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaLis
 
 from spt.batch import length_sorted
 from spt.encode import frame_of
+from spt.progress import track
 
 
 class LineEnd(StoppingCriteria):  # type: ignore[misc]  # transformers is untyped here
@@ -58,11 +59,12 @@ def generate(
     batch_size: int,
     sample_seed: int | None = None,
     echo: bool = False,
+    label: str | None = None,
 ) -> list[str]:
     """Return the continuation of each prompt (token ids), special tokens and white space around it removed.
 
     Greedy, or sampled at temperature 1 where `sample_seed` is given; the process's own generator is left as it was.
-    With `echo` the prompt stands before its continuation.
+    With `echo` the prompt stands before its continuation; with `label` a bar of that name is shown.
     """
     config = decoding_config(model, tokenizer, max_new_tokens=max_new_tokens, sample=sample_seed is not None)
     stop = StoppingCriteriaList([LineEnd(tokenizer, model.device)])
@@ -70,7 +72,8 @@ def generate(
     was_training = model.training
     model.eval()
     devices = [model.device] if model.device.type == "cuda" else []
-    with torch.random.fork_rng(devices), _decoding(model, config):
+    bar_of = nullcontext() if label is None else track(label, len(prompts), "texts")
+    with torch.random.fork_rng(devices), _decoding(model, config), bar_of as bar:
         torch.manual_seed(sample_seed or 0)
         for positions in length_sorted([len(prompt) for prompt in prompts], batch_size):
             ids, mask = pad_left([prompts[position] for position in positions], config.pad_token_id)
@@ -85,6 +88,8 @@ def generate(
                 answer = takewhile(lambda token: token not in config.eos_token_id, row)
                 shown = [*(prompts[position] if echo else ()), *answer]
                 texts[position] = tokenizer.decode(shown, skip_special_tokens=True).split("\n", 1)[0].strip()
+            if bar is not None:
+                bar.advance(len(positions))
     model.train(was_training)
     return texts
 

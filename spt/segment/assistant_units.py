@@ -105,8 +105,8 @@ def _plan(record: Record, pieces: Sequence[tuple[int, Parse]]) -> Plan:
     def legal(which: Callable[[Parse], list[int]]) -> tuple[int, ...]:
         return legal_cuts(record.text, (begin + start for begin, parse in pieces for start in which(parse)))
 
-    words, forced = legal(lambda parse: parse.words), legal(lambda parse: parse.forced)
-    whole = sorted(set(legal(lambda parse: parse.whole)) - set(forced))
+    words, whole = legal(lambda parse: parse.words), legal(lambda parse: parse.whole)
+    forced = sorted(set(legal(lambda parse: parse.forced)) - set(whole))
     return Plan(fallback, tuple(_items(fallback, words, whole, forced)))
 
 

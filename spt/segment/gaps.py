@@ -6,7 +6,7 @@ parse does not say it and no lemmatizer runs; the list holds English.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from spt.segment.locks import Lock, find_locks, words
 
@@ -32,7 +32,7 @@ REQUIRED = words(
 """Verbs and adjectives (stems, for no lemmatizer runs) with the preposition they require."""
 
 LIGHT_VERBS = words("make makes made take takes took have has had keep keeps kept give gives gave do does did")
-KINDS = words("city town village port island state province county district region kingdom republic month year name")
+KINDS = words("city town village port island state province county district region kingdom republic month year")
 """Nouns whose `of` says the same thing again (`the ancient city of Zanaris`)."""
 
 DIRECTIONS = words("north south east west northeast northwest southeast southwest")
@@ -47,6 +47,11 @@ class Sentence:
     """A Doc with what the rules ask of it."""
 
     doc: "Doc"
+
+    @cached_property
+    def tokens(self) -> list["Token"]:
+        """Return the tokens; a Doc makes each anew whenever it is asked for one."""
+        return list(self.doc)
 
     @cached_property
     def locks(self) -> dict[int, Lock]:
@@ -81,8 +86,7 @@ def _end(token: "Token") -> int:
     return int(token.idx) + len(token)
 
 
-@dataclass(frozen=True)
-class Gap:
+class Gap(NamedTuple):
     """White space between two words: `left` ends before it (its punctuation skipped), `right` starts after it."""
 
     sentence: Sentence
@@ -103,7 +107,7 @@ class Gap:
     @property
     def mark(self) -> str:
         """Return the last character before the gap."""
-        return str(self.sentence.doc[self.at - 1].text[-1:])
+        return str(self.sentence.tokens[self.at - 1].text[-1:])
 
 
 def is_preposition(token: "Token") -> bool:

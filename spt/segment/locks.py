@@ -4,7 +4,7 @@ Overlapping locks join, so that the longest reading of a name wins. Trade-off: c
 entity recogniser, which misses most invented names; a language that capitalises its nouns gets longer units.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,18 +61,19 @@ def is_capitalised(token: "Token") -> bool:
 
 
 def _titles(doc: "Doc") -> Iterator[Lock]:
-    i = 0
-    while i < len(doc):
+    after = 0
+    for i, token in enumerate(doc):
+        if i < after or token.text not in _OPENING:
+            continue
         end = _closing_quote(doc, i)
         if end is not None and _is_title(doc[i + 1 : end]):
             yield Lock(i, end + 1, "title")
-            i = end
-        i += 1
+            after = end + 1
 
 
 def _closing_quote(doc: "Doc", start: int) -> int | None:
-    closing = _OPENING.get(doc[start].text)
-    if closing is None or doc[start].whitespace_:
+    closing = _OPENING[doc[start].text]
+    if doc[start].whitespace_:
         return None
     for i in range(start + 1, min(start + _TITLE_WORDS + 2, len(doc))):
         if doc[i].text == closing:
@@ -125,30 +126,31 @@ def _name(doc: "Doc", start: int, end: int, label: str) -> Lock:
 
 def _runs(doc: "Doc") -> Iterator[Lock]:
     """Yield runs of two or more capitalised words, bridged by up to two small words, with a year after a last `of`."""
-    i = 0
-    while i < len(doc):
-        if not _starts_name(doc[i]):
-            i += 1
+    tokens = list(doc)  # a Doc makes a Token anew each time it is asked for one
+    after = 0
+    for i, token in enumerate(tokens):
+        if i < after or not _starts_name(token):
             continue
-        end, capitals = _run_end(doc, i)
+        after, capitals = _run_end(tokens, i)
         if 1 < capitals <= _RUN_WORDS:
-            yield _name(doc, i, end, doc[i].ent_type_ if doc[i].ent_type_ in NAME_LABELS else "")
-        i = end
+            yield _name(doc, i, after, token.ent_type_ if token.ent_type_ in NAME_LABELS else "")
 
 
-def _run_end(doc: "Doc", start: int) -> tuple[int, int]:
+def _run_end(tokens: Sequence["Token"], start: int) -> tuple[int, int]:
     end = i = start + 1
     capitals = 1
-    while i < len(doc):
+    while i < len(tokens):
         bridge = i
-        while bridge < len(doc) and bridge - i < 2 and doc[bridge].text in _BRIDGES:
+        while bridge < len(tokens) and bridge - i < 2 and tokens[bridge].text in _BRIDGES:
             bridge += 1
-        if bridge >= len(doc):
+        if bridge >= len(tokens):
             break
-        if _continues_name(doc[bridge]) or (bridge > i and doc[bridge - 1].text == "of" and doc[bridge].is_digit):
+        if _continues_name(tokens[bridge]) or (
+            bridge > i and tokens[bridge - 1].text == "of" and tokens[bridge].is_digit
+        ):
             capitals += 1
             end = i = bridge + 1
-        elif doc[i].text == "-" and i + 1 < len(doc) and not doc[i - 1].whitespace_:
+        elif tokens[i].text == "-" and i + 1 < len(tokens) and not tokens[i - 1].whitespace_:
             i = end = i + 2
         else:
             break

@@ -24,13 +24,13 @@ def in_lock(gap: Gap) -> bool | None:
 
 def sentence_start(gap: Gap) -> bool | None:
     """Cut where a sentence starts."""
-    return True if gap.sentence.doc[gap.at].is_sent_start else None
+    return True if gap.sentence.tokens[gap.at].is_sent_start else None
 
 
 def punctuation(gap: Gap) -> bool | None:
     """Cut after a comma and its like, but not after an interjection, nor between adjectives of one noun."""
-    before = gap.sentence.doc[gap.at - 1]
-    if gap.sentence.doc[gap.at].is_left_punct or gap.sentence.doc[gap.at].is_quote:
+    before = gap.sentence.tokens[gap.at - 1]
+    if gap.sentence.tokens[gap.at].is_left_punct or gap.sentence.tokens[gap.at].is_quote:
         return True
     if gap.mark not in CLAUSE_MARKS and not (before.is_quote and before.i > gap.left.i):
         return None
@@ -46,7 +46,7 @@ def after_name(gap: Gap) -> bool | None:
     lock = gap.left_lock
     if lock is None or lock.kind == "number" or gap.left.i != lock.end - 1:
         return None
-    possessive = gap.sentence.doc[gap.at - 1].tag_ == "POS"
+    possessive = gap.sentence.tokens[gap.at - 1].tag_ == "POS"
     if possessive:
         return lock.person or lock.end - lock.start > 1
     names_a_kind = gap.left.dep_ in ("compound", "nmod", "amod", "poss") and gap.left.head.i >= gap.right.i
@@ -83,13 +83,14 @@ def described_name(gap: Gap) -> bool | None:
     lock = gap.right_lock
     if lock is None or lock.kind != "name" or gap.right.i != lock.start or gap.left.pos_ != "ADJ":
         return None
-    named = gap.sentence.doc[lock.end - 1]
+    named = gap.sentence.tokens[lock.end - 1]
     ends = lock.end - lock.start > 1 and named.dep_ not in ("compound", "nmod", "poss", "amod")
     return True if ends and gap.left.head == named and gap.left.text.islower() else None
 
 
 def direction(gap: Gap) -> bool | None:
     """Cut before a place told by its direction (`east of London`)."""
-    after = gap.sentence.doc[min(gap.right.i + 1, len(gap.sentence.doc) - 1)]
-    told = gap.right.lower_ in DIRECTIONS and after.lower_ == "of"
-    return gap.left.pos_ not in ("ADP", "DET", "AUX") if told else None
+    if gap.right.lower_ not in DIRECTIONS:
+        return None
+    after = gap.sentence.tokens[min(gap.right.i + 1, len(gap.sentence.tokens) - 1)]
+    return gap.left.pos_ not in ("ADP", "DET", "AUX") if after.lower_ == "of" else None

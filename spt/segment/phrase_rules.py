@@ -30,7 +30,7 @@ def conjunction(gap: Gap) -> bool | None:
         return False
     if gap.right.dep_ != "cc" and gap.right.pos_ != "CCONJ":
         return None
-    first, after = gap.left, gap.sentence.doc[min(gap.right.i + 1, len(gap.sentence.doc) - 1)]
+    first, after = gap.left, gap.sentence.tokens[min(gap.right.i + 1, len(gap.sentence.tokens) - 1)]
     if any(token.lower_ == "between" for token in (first.head, first.head.head)):
         return False
     paired = after.head == first and after.n_rights == 0
@@ -106,7 +106,7 @@ def clause_subject(gap: Gap) -> bool | None:
     start, end = gap.sentence.chunks.get(gap.right.i, (-1, 0))
     if gap.left.pos_ != "VERB" or start != gap.right.i:
         return None
-    subject = gap.sentence.doc[end - 1]
+    subject = gap.sentence.tokens[end - 1]
     own = subject.dep_ in ("nsubj", "nsubjpass") and subject.head.dep_ == "ccomp" and subject.head.head == gap.left
     return True if own and is_finite(subject.head) else None
 

@@ -46,28 +46,36 @@ _MARKS = 6
 def find_units(doc: "Doc") -> Found:
     """Return the character offsets where units start, where sentences do, and the names."""
     sentence = Sentence(doc)
-    return Found([doc[gap.at].idx for gap in find_gaps(sentence) if _decide(gap)], sentence.starts, sentence.names)
+    return Found(
+        [sentence.tokens[gap.at].idx for gap in find_gaps(sentence) if _decide(gap)], sentence.starts, sentence.names
+    )
 
 
 def find_gaps(sentence: Sentence) -> list[Gap]:
     """Return the gaps between the words of a Doc, in order: where a rule, or an assistant, may cut."""
-    return [gap for at in range(1, len(sentence.doc)) if (gap := _gap(sentence, at)) is not None]
+    return [gap for at in range(1, len(sentence.tokens)) if (gap := _gap(sentence, at)) is not None]
 
 
 def _gap(sentence: Sentence, at: int) -> Gap | None:
-    doc = sentence.doc
-    if doc[at].is_space or not (doc[at - 1].whitespace_ or doc[at - 1].is_space or not doc[at].text.isascii()):
+    tokens = sentence.tokens
+    if tokens[at].is_space or not (
+        tokens[at - 1].whitespace_ or tokens[at - 1].is_space or not tokens[at].text.isascii()
+    ):
         return None
     left, right = at - 1, at
-    while left > max(0, at - _MARKS) and (doc[left].is_punct or doc[left].is_space or doc[left].tag_ == "POS"):
+    while left > max(0, at - _MARKS) and (tokens[left].is_punct or tokens[left].is_space or tokens[left].tag_ == "POS"):
         left -= 1
-    while right < min(len(doc) - 1, at + _MARKS) and (doc[right].is_punct or doc[right].is_quote):
+    while right < min(len(tokens) - 1, at + _MARKS) and (tokens[right].is_punct or tokens[right].is_quote):
         right += 1
-    return Gap(sentence, at, doc[left], doc[right])
+    return Gap(sentence, at, tokens[left], tokens[right])
 
 
 def _decide(gap: Gap) -> bool:
-    return next((opinion for rule in RULES if (opinion := rule(gap)) is not None), False)
+    for rule in RULES:
+        opinion = rule(gap)
+        if opinion is not None:
+            return opinion
+    return False
 
 
 RULES: tuple[Rule, ...] = (

@@ -109,7 +109,7 @@ class Loop:
         settings, total = self.config.train, self.stream.total_steps
         save_steps = settings.save_steps or self.stream.steps_per_epoch
         started, tokens_before = time.monotonic(), self.state.total_tokens
-        with track(self.config.name, total, "steps", done=self.state.step) as bar:
+        with track("train", total, "steps", done=self.state.step) as bar:
             for ids, batches in self.stream.steps(self.state.step):
                 norm = self._step(ids, batches)
                 self._advance(bar, (self.state.total_tokens - tokens_before) / (time.monotonic() - started))

@@ -8,6 +8,8 @@ from spt.config import Assistant
 
 PROMPT = """
 instruction: Cut the sentence.
+listing: Sentences in units.
+request: Write some.
 separator: "|"
 examples: ["Ann Lee| directed| The Sea."]
 """

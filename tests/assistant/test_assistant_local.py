@@ -1,6 +1,7 @@
 """The local model: constrained and scored cuts are those of a plain, uncached, unbatched reading."""
 
 import re
+import shutil
 
 import pytest
 import torch
@@ -128,7 +129,9 @@ def test_a_sentence_beyond_the_models_context_is_a_failure_of_its_own(make):
 
 
 def test_score_refuses_a_separator_of_several_tokens(make, tmp_path):
-    (tmp_path / "odd.yaml").write_text('{instruction: Cut., separator: " <cut>", examples: ["a <cut> b"]}')
+    (tmp_path / "odd.yaml").write_text(
+        '{instruction: Cut., listing: Cut., request: Go., separator: " <cut>", examples: ["a <cut> b"]}'
+    )
     with pytest.raises(ModelError, match="mode score reads one; use mode constrained"):
         make("score", prompt=str(tmp_path / "odd.yaml")).cut(ITEMS)
     assert make("constrained", prompt=str(tmp_path / "odd.yaml")).cut(ITEMS[:2])
@@ -139,3 +142,18 @@ def test_batches_are_bounded_in_rows_and_tokens_and_lose_no_row():
     found = list(batches(lengths, 4))
     assert sorted(row for batch in found for row in batch) == list(range(7))
     assert found == [[0, 6, 3, 2], [5], [1], [4]]
+
+
+def test_a_chat_template_that_refuses_a_system_message_gets_it_in_the_first_turn(make, model_folder, tmp_path):
+    folder = shutil.copytree(model_folder, tmp_path / "chat")
+    (folder / "chat_template.jinja").write_text(
+        "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+        "[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
+    )
+    turns = "[user]Cut the sentence.\n\nAnn Lee directed The Sea.[assistant]Ann Lee| directed| The Sea.[user]"
+    local = make("constrained", model=str(folder)).backend
+    assert local.tokenizer.decode(local.prefix) == turns
+    assert local.tokenizer.decode(local.middle) == "[assistant]"
+    listed = make("score", model=str(folder)).backend
+    shown = listed.tokenizer.decode([*listed.prefix, *listed.middle])
+    assert shown == "[user]Sentences in units.\n\nWrite some.[assistant]Ann Lee| directed| The Sea.\n"

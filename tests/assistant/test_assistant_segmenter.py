@@ -117,7 +117,7 @@ def test_a_segmenter_without_its_assistant_says_what_to_give():
 def test_an_unknown_prompt_names_those_there_are(segmenter, tmp_path):
     with pytest.raises(ConfigError, match="'unit' is neither a file nor one of units"):
         segmenter("assistant", prompt="unit")
-    (tmp_path / "bad.yaml").write_text("{instruction: Cut., example: [a | b]}")
+    (tmp_path / "bad.yaml").write_text("{instruction: Cut., listing: Cut., request: Go., example: [a | b]}")
     with pytest.raises(ConfigError, match=r"(?s)bad\.yaml.*examples: required.*example: unknown key\. Did you mean"):
         segmenter("assistant", prompt=str(tmp_path / "bad.yaml"))
 

@@ -153,7 +153,7 @@ def test_ask_answers_from_a_run_and_says_what_is_missing(finished, tmp_path, mon
     run = finished.parent / "run"
     code, out, _ = call(monkeypatch, capsys, "ask", run, "Ada Birch made", "--json", "--max-new-tokens", "3")
     assert code == 0
-    assert json.loads(out)[0]["prompt"] == "Ada Birch made"
+    assert json.loads(out)["answers"][0]["prompt"] == "Ada Birch made"
     code, _, err = call(monkeypatch, capsys, "ask", tmp_path, "Ada Birch made")
     assert code == 2
     assert "spt train" in err

@@ -4,6 +4,7 @@ import json
 import re
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import spacy
 
 from spt.config import Segment
 from spt.errors import ConfigError, MissingError
+from spt.preprocess.counts import Counts
 from spt.records import Record
 from spt.segment import make_segmenter
 from spt.segment.agreement import agreement
@@ -139,14 +141,22 @@ def test_thousands_of_marks_in_a_row_take_no_quadratic_time_and_lose_nothing(spa
 
 
 @needs_shared
-def test_no_name_of_person_description_is_cut(spacy_segmenter):
-    path = SHARED / "data/person_description/p2d_prompts_train.jsonl"
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[:300]]
-    names = {re.match(r"[A-Z]\w+ [A-Z]\w+", row["prompt"]).group() for row in rows[::30]}
-    found = spacy_segmenter.segment([Record("1", row["prompt"] + row["completion"], "pd", 1) for row in rows])
-    for row in found:
-        (name,) = [name for name in names if name in row.text]
-        assert any(name in unit for unit in row.units), row.units
+def test_names_of_person_description_are_never_cut_and_stand_alone(spacy_segmenter):
+    path = SHARED / "data/person_description/all_prompts_train.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    tests = [json.loads(line) for name in ("p2d", "d2p") for line in _lines(f"{name}_reverse_prompts_test.jsonl")]
+    tests += [json.loads(line) for line in _lines("d2p_prompts_test.jsonl")]
+    names = {match[0] for row in tests if (match := re.match(r"[A-Z]\w+ [A-Z]\w+", row["completion"].strip()))}
+    named = [row for row in rows if any(name in row["prompt"] + row["completion"] for name in names)][::9]
+    found = spacy_segmenter.segment([Record("1", row["prompt"] + row["completion"], "pd", 1) for row in named])
+    seen = [replace(row, names=tuple(m.span() for m in re.finditer("|".join(names), row.text))) for row in found]
+    counts = Counts.of(seen).entities
+    assert counts["seen"] == counts["whole"] >= 200
+    assert counts["alone"] / counts["seen"] >= 0.95
+
+
+def _lines(name):
+    return (SHARED / "data/person_description" / name).read_text(encoding="utf-8").splitlines()
 
 
 def test_missing_pipeline_names_the_command_that_installs_it():
