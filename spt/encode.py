@@ -68,6 +68,7 @@ class Encoder:
         Raises ModelError where a slow tokenizer would have to tell where its tokens stand.
         """
         self.frame = frame_of(self.tokenizer)
+        self._special = {*self.tokenizer.all_special_ids, *self.tokenizer.get_added_vocab().values()}
         self._needs_offsets = self.loss_on == "completion" or bool(self.tag and self.tag.text)
         self._check_offsets(self._needs_offsets)
 
@@ -121,6 +122,8 @@ class Encoder:
                 prefix += self._ids(self.tag.text)
         if self.tag is not None and self.tag.token_id is not None and self._is_tagged(ordering):
             prefix.append(self.tag.token_id)
+        if not self._special.isdisjoint(ids):
+            self._note_special(ordering, self._special.intersection(ids))
         too_long = len(prefix) + len(ids) + len(self.frame.suffix) > self.max_length
         if too_long:
             self.counts[f"too_long_{self.too_long}"] += 1
@@ -132,6 +135,15 @@ class Encoder:
         input_ids = (*prefix, *ids, *suffix)[: self.max_length]
         all_labels = (*[IGNORED] * len(prefix), *labels, *suffix)[: self.max_length]
         return Example(ordering.id, ordering.order, input_ids, all_labels)
+
+    def _note_special(self, ordering: Ordering, ids: set[int]) -> None:
+        """Count a text that spells out special tokens, which are then learned as such; refuse the tag's own."""
+        if self.tag is not None and self.tag.token_id in ids:
+            name = self.tokenizer.convert_ids_to_tokens(self.tag.token_id)
+            raise ModelError(
+                f"record {ordering.id!r} holds the order tag {name} itself; choose another permute.order_tag"
+            )
+        self.counts["special_tokens_in_text"] += 1
 
     def _move_tokens(
         self, ordering: Ordering, tokens: TokenOrder, ids: list[int], spans: Spans

@@ -12,6 +12,13 @@ install_import_hook(["spt.batch", "spt.loss", "spt.score.generate", "spt.score.l
 
 from fakes import TOKENIZERS  # noqa: E402
 
+from spt.progress import configure  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _messages_are_on() -> None:
+    configure(enabled=True)
+
 
 @pytest.fixture(scope="session", params=sorted(TOKENIZERS))
 def tokenizer(request: pytest.FixtureRequest) -> Any:

@@ -49,7 +49,7 @@ def write_experiment(folder: Path, **sections):
         "shuffled": 1, "rotated": 1}, "order_tag": "auto"}, "model": {"from_scratch": {"vocab_size": 300, "config":
         config}}, "train": {
             "epochs": 5, "batch_size": 12, "micro_batch_size": 4, "learning_rate": 3e-3, "logging_steps": 1,
-            "save_steps": 3, "eval_steps": 10,
+            "save_steps": 3, "eval_steps": 10, "max_length": 128,
         },
         "evaluate": {"max_new_tokens": 8, "fluency_samples": 4},
     }  # fmt: skip

@@ -175,7 +175,7 @@ def test_a_tokenizer_without_offsets_is_refused_where_they_are_needed(options):
             rows = [[ord(letter) for letter in text] for text in ([given] if isinstance(given, str) else given)]
             return {"input_ids": rows[0] if isinstance(given, str) else rows}
 
-    slow = Slow(is_fast=False, name_or_path="slow", eos_token_id=0)
+    slow = Slow(is_fast=False, name_or_path="slow", eos_token_id=0, all_special_ids=[0], get_added_vocab=dict)
     assert Encoder(slow).encode([whole("ab")])[0].input_ids == (97, 98, 0)
     with pytest.raises(ModelError, match="slow tokenizer"):
         Encoder(slow, **options)

@@ -49,18 +49,18 @@ def test_a_killed_worker_is_an_error_that_says_so_and_the_next_run_continues(tmp
 
     def kill_one():
         while not killed:
-            if list(folder.glob("work/*.json")):
+            if list(folder.glob(".drafts/*.json")):
                 worker = multiprocessing.active_children()[0]
                 worker.kill()
                 killed.append(worker.pid)
             time.sleep(0.001)
 
-    thread = threading.Thread(target=kill_one)
+    thread = threading.Thread(target=kill_one, daemon=True)
     thread.start()
     with pytest.raises(WorkError, match=r"one of 2 processes .* was killed .*run again"):
         preprocess(config)
     thread.join()
-    drafted = len(list(folder.glob("work/*.json")))
+    drafted = len(list(folder.glob(".drafts/*.json")))
     assert 0 < drafted < 24
     preprocess(config)
     assert json.loads((folder / "timings.json").read_text())["records_resumed"] == drafted * CHUNK

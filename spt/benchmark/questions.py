@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from spt.artifact import write_atomically
+from spt.artifact import hash_files, write_atomically
 from spt.benchmark.grammar import Grammar
 from spt.config.schema import Source
 from spt.corpus import Row, read_rows
@@ -75,6 +75,21 @@ def read_questions(path: str | Path, limit: int | None = None) -> QuestionSet:
         about.name, about.headline, tuple(reader.questions),
         Grammar(about.grammar) if about.grammar else None,
     )  # fmt: skip
+
+
+def hash_questions(path: str | Path) -> str:
+    """Return a hash of a question file and of what its set says of itself.
+
+    Raises QuestionError where it cannot be read.
+    """
+    path = Path(path)
+    beside = path.parent / "benchmark.json"
+    try:
+        return hash_files([path, *([beside] if beside.exists() else [])])
+    except OSError as error:
+        raise QuestionError(
+            f"data.questions.path: {error.filename}: {error.strerror}; `spt benchmark list` names ready question sets"
+        ) from None
 
 
 def read_about(path: Path) -> BenchmarkFile:

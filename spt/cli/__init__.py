@@ -23,6 +23,9 @@ def main() -> None:
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    if any(_has_surrogates(argument) for argument in sys.argv):
+        sys.stderr.write("error: the command line holds bytes that are not UTF-8; rename the file or retype the text\n")
+        sys.exit(2)
     from spt.cli.app import app
 
     try:
@@ -32,10 +35,22 @@ def main() -> None:
             Console(stderr=True).print("interrupted: the same command again goes on where this one was")
         raise
     except SptError as error:
-        console = Console(stderr=True, soft_wrap=True, highlight=False)
-        console.print("error: ", style="bold red", end="")
-        console.print(str(error), markup=False)
+        _complain(str(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:  # the reader of our output went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:  # a full disk, a folder without rights: the system's word, and the place
+        place = f"{error.filename}: " if error.filename else ""
+        _complain(f"{place}{error.strerror or error}")
+        sys.exit(1)
+
+
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _complain(message: str) -> None:
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console.print("error: ", style="bold red", end="")
+    console.print(message, markup=False)

@@ -27,10 +27,10 @@ def print_plan(config: Config, stages: Sequence[str], model: str | None = None) 
 
 def _preprocess(config: Config, model: str | None) -> list[str]:
     from spt.corpus import Rejects, read_records, stop
-    from spt.preprocess import preprocess_key
+    from spt.preprocess import preprocess, preprocess_key
 
     if config.data.segmented is not None or config.data.train is None:
-        return [f"shared: {config.data.segmented}"]
+        return [f"shared: {preprocess(config)}"]
     rejects = Rejects()
     reject = rejects if config.data.on_error == "reject" else stop
     read = sum(1 for _ in islice(read_records(config.data.train, reject=reject, limit=config.data.limit), CHECKED))
@@ -55,12 +55,11 @@ def _train(config: Config, model: str | None) -> list[str]:
 
 
 def _evaluate(config: Config, model: str | None) -> list[str]:
-    from spt.benchmark.questions import read_questions
-    from spt.score.evaluate import evaluate_folder, evaluate_key
+    from spt.score.evaluate import check_evaluation, evaluate_folder, evaluate_key
 
+    count = check_evaluation(config)
     if config.data.questions is None:
         return ["nothing is asked (no data.questions)"]
-    count = len(read_questions(Path(config.data.questions.path)).questions)
     asked = f"{config.data.questions.path}: {count:,} questions"
     try:
         return [asked, _state(evaluate_folder(config), evaluate_key(config, model))]

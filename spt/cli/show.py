@@ -131,14 +131,12 @@ def _model_rows(config: Config, orderings: list[Ordering]) -> list[tuple[str, An
 
 
 def _tokenizer(config: Config) -> Any:
-    from transformers import AutoTokenizer
-
-    from spt.model import load_tokenizer
+    from spt.model import load_tokenizer, read_tokenizer
 
     if config.model.base is not None:
         return load_tokenizer(config.model)
     own = Path(config.output) / "train" / "tokenizer"
-    return AutoTokenizer.from_pretrained(str(own)) if own.exists() else None
+    return read_tokenizer(str(own)) if own.exists() else None
 
 
 def _tokens(example: Any, tokenizer: Any) -> Text:

@@ -1,6 +1,7 @@
 """`spt run`, `preprocess`, `train`, `evaluate`, `report`."""
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,18 +47,21 @@ def run(
     if dry_run:
         print_plan(settings, ("preprocess", "train", "evaluate"))
         return
+    from spt.score import check_evaluation
     from spt.score import evaluate as evaluate_stage
+    from spt.train import leave
     from spt.train import train as train_stage
 
-    if settings.data.segmented is None and is_main_process():
-        _preprocess(settings, force)
-    _wait_for_segmented(settings)
+    check_evaluation(settings)  # before hours of work that it could not use
+    if settings.data.segmented is None:
+        _segment_once(settings, force)
     train_stage(settings, force=force)
     if settings.data.questions is not None:
         evaluate_stage(settings, force=force)
     save_config(settings)
     if settings.data.questions is not None and is_main_process():
         emit(_report([Path(settings.output)], None, show=not as_json), as_json=as_json)
+    leave()
 
 
 def preprocess(
@@ -114,11 +118,13 @@ def train(
     if dry_run:
         print_plan(settings, ("train",))
         return
+    from spt.train import leave
     from spt.train import train as train_stage
 
     folder = train_stage(settings, force=force)
     save_config(settings)
     emit(read_json(folder / "manifest.json"), as_json=as_json)
+    leave()
 
 
 def evaluate(
@@ -142,9 +148,10 @@ def evaluate(
     cut = None if limit is None else f"evaluate.limit={limit}"
     settings = setup(config, overrides, output=output, quiet=quiet, limit=cut)
     if dry_run:
-        print_plan(settings, ("evaluate",))
+        print_plan(settings, ("evaluate",), model)
         return
     from spt.score import evaluate as evaluate_stage
+    from spt.train import leave
 
     folder = evaluate_stage(settings, model=model, force=force)
     save_config(settings)
@@ -152,6 +159,7 @@ def evaluate(
         if not as_json:
             _print_table([Path(settings.output)])
         emit(read_json(folder / "summary.json"), as_json=as_json)
+    leave()
 
 
 def report(
@@ -178,9 +186,13 @@ def _preprocess(settings: Config, force: bool) -> Path:
     return preprocess_stage(settings, force=force)
 
 
-def _wait_for_segmented(settings: Config) -> None:
-    """Wait until rank 0 has segmented the corpus; before a process group exists there is no watchdog to trip."""
-    if not is_main_process():
+def _segment_once(settings: Config, force: bool) -> None:
+    """Segment on rank 0 while the others wait; before a process group exists there is no watchdog to trip."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and force:
+        raise InputError("--force with several ranks: run `spt preprocess CONFIG --force` first, then without it")
+    if is_main_process():
+        _preprocess(settings, force)
+    else:
         from spt.preprocess import wait_for_segmented
 
         wait_for_segmented(Path(settings.output) / "segmented")

@@ -99,8 +99,8 @@ class Permute(Section):
 
     @model_validator(mode="after")
     def _some_weight(self) -> Self:
-        if sum(self.orders.values()) <= 0:
-            raise ValueError("orders: at least one weight must be above 0")
+        if not 0 < sum(self.orders.values()) < float("inf"):
+            raise ValueError("orders: the weights need a finite sum above 0")
         return self
 
 

@@ -89,7 +89,7 @@ def parse_yaml(text: str, source: str) -> Any:
             "" if isinstance(error, yaml.constructor.ConstructorError) else "; put text with signs of YAML in quotes"
         )
         raise ConfigError(f"{place}: {error.problem or 'not YAML'}{remedy}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise ConfigError(f"{source}: not YAML ({str(error).splitlines()[0]})") from None
 
 

@@ -1,19 +1,23 @@
 """Tokenizers and models: from the Hub, a folder, a GGUF file, or scratch; adapters and tags."""
 
 from spt.model.adapter import check_lora
-from spt.model.load import Prepared, load_base, load_tokenizer, load_trained, prepare_model
+from spt.model.check import check_causal, check_positions
+from spt.model.load import Prepared, load_base, load_tokenizer, load_trained, prepare_model, read_tokenizer
 from spt.model.scratch import build_model, train_tokenizer
 from spt.model.source import fingerprint, resolve_base
 
 __all__ = [
     "Prepared",
     "build_model",
+    "check_causal",
     "check_lora",
+    "check_positions",
     "fingerprint",
     "load_base",
     "load_tokenizer",
     "load_trained",
     "prepare_model",
+    "read_tokenizer",
     "resolve_base",
     "train_tokenizer",
 ]

@@ -52,9 +52,12 @@ def add_lora(model: Any, settings: Mapping[str, Any], tag: Tag | None, seed: int
     torch.manual_seed(seed)
     try:
         with _quiet():
-            return get_peft_model(model, LoraConfig(**values))
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"model.lora: {error}") from error
+            adapted = get_peft_model(model, LoraConfig(**values))
+    except Exception as error:  # the values are the user's, and peft raises many kinds
+        raise ModelError(f"model.lora: {type(error).__name__}: {error}") from error
+    if not any(parameter.requires_grad for parameter in adapted.parameters()):
+        raise ModelError("model.lora: nothing would be trained; remove inference_mode, or name other target_modules")
+    return adapted
 
 
 def load_adapter(model: Any, folder: str) -> Any:

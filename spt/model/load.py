@@ -50,6 +50,11 @@ def load_tokenizer(settings: Model) -> Any:
     return _load("tokenizer", resolve_base(settings.base), settings.revision, settings.trust_remote_code)
 
 
+def read_tokenizer(place: str) -> Any:
+    """Return the tokenizer in a folder that `save_pretrained` wrote."""
+    return _load("tokenizer", place, None, trust_remote_code=False)
+
+
 def load_base(settings: Model, *, trained_whole: bool = False) -> Any:
     """Return a pretrained base in the dtype of computation, or in float32 where it is trained whole."""
     import torch

@@ -1,13 +1,14 @@
 """The data stage: a corpus becomes `segmented/`, Parquet shards of units that every later stage reads."""
 
 from spt.preprocess.compare import compare
-from spt.preprocess.read import check_segmented, load_segmented, read_segmented
+from spt.preprocess.read import check_segmented, find_segmented, load_segmented, read_segmented
 from spt.preprocess.stage import preprocess, preprocess_key
 from spt.preprocess.wait import wait_for_segmented
 
 __all__ = [
     "check_segmented",
     "compare",
+    "find_segmented",
     "load_segmented",
     "preprocess",
     "preprocess_key",

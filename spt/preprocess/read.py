@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spt.artifact import changed_keys, read_json
+from spt.artifact import changed_keys, hash_file, read_json
 from spt.config import Segment
 from spt.errors import DamagedError, MissingError, StaleError
 from spt.preprocess.shards import SCHEMA
@@ -32,6 +32,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return read_json(folder / "manifest.json")
 
 
+def find_segmented(place: str) -> Path:
+    """Return the segmented folder that `data.segmented` means: itself, or that of a run's folder."""
+    given = Path(place)
+    return given / "segmented" if (given / "segmented").is_dir() else given
+
+
 def check_segmented(folder: Path, settings: Segment) -> None:
     """Return nothing; raise StaleError where a finished folder was cut in another way than `settings` say.
 
@@ -49,12 +55,26 @@ def check_segmented(folder: Path, settings: Segment) -> None:
         )
 
 
+def check_parts(folder: Path) -> dict[str, int]:
+    """Return the parts of a finished folder and the rows of each.
+
+    Raises DamagedError where a part's bytes are not those that were written.
+    """
+    parts = read_manifest(folder).get("parts")
+    if not isinstance(parts, dict):
+        raise _damaged(folder / "manifest.json", "names no parts")
+    for name, part in parts.items():
+        if not (folder / name).is_file() or hash_file(folder / name) != part["sha256"]:
+            raise _damaged(folder / name, "missing, or changed since it was written")
+    return {name: part["rows"] for name, part in parts.items()}
+
+
 def read_segmented(folder: Path) -> Iterator[Segmentation]:
     """Yield the segmentations of a finished folder, in the order of the corpus.
 
     Raises MissingError where it is unfinished, DamagedError where a part is not what was written.
     """
-    for name, count in read_manifest(folder)["parts"].items():
+    for name, count in check_parts(folder).items():
         read = 0
         for row in _rows(folder / name):
             yield _segmentation(folder / name, row)
@@ -72,7 +92,7 @@ def load_segmented(folder: Path, cache_dir: Path) -> "datasets.Dataset":
 
     for _ in read_segmented(folder):
         pass
-    paths = [str(folder / name) for name in read_manifest(folder)["parts"]]
+    paths = [str(folder / name) for name in check_parts(folder)]
     hidden = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:

@@ -20,13 +20,13 @@ import spt.corpus
 import spt.preprocess
 import spt.records
 import spt.segment
-from spt.artifact import Stage, dump_json, hash_code, open_stage, versions, write_atomically
+from spt.artifact import Stage, dump_json, hash_code, hash_file, open_stage, versions, write_atomically
 from spt.config import Config, Source
 from spt.corpus import Rejects, input_key, read_records, stop
 from spt.errors import ConfigError, CorpusError, InputError
 from spt.preprocess.columns import describe, join_kinds, rename
 from spt.preprocess.counts import Counts
-from spt.preprocess.read import check_segmented
+from spt.preprocess.read import check_segmented, find_segmented
 from spt.preprocess.shards import (
     DRAFTS,
     SCHEMA,
@@ -53,8 +53,9 @@ def preprocess(config: Config, *, output: Path | None = None, force: bool = Fals
     experiment's folder.
     """
     if config.data.segmented is not None:
-        check_segmented(Path(config.data.segmented), config.segment)
-        return Path(config.data.segmented)
+        shared = find_segmented(config.data.segmented)
+        check_segmented(shared, config.segment)
+        return shared
     if config.data.train is None:
         raise ConfigError("data.train: no corpus to segment; give data.train.path")
     segmenter = make_segmenter(config.segment)
@@ -112,7 +113,10 @@ def _run(config: Config, source: Source, segmenter: Segmenter, stage: Stage) -> 
         seed=config.seed,
         versions=versions("spt-llm", "spacy", "pyarrow"),
         notes=list(segmenter.notes),
-        parts={part_name(index): draft.counts.records for index, draft in enumerate(drafts)},
+        parts={
+            name: {"rows": draft.counts.records, "sha256": hash_file(stage.folder / name)}
+            for name, draft in zip(map(part_name, count()), drafts, strict=False)
+        },
         columns={names[name]: stored for name, stored in describe(kinds).items()},
         counts={**counts.to_json(), "rejects": dict(rejects.counts)},
     )

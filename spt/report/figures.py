@@ -37,8 +37,9 @@ def shorten(text: str, width: int) -> str:
 
 
 def labels(runs: Sequence[Run], width: int) -> list[str]:
-    """Return a distinct short name for each run; equal ones are numbered."""
-    short = [shorten(run.name, width) for run in runs]
+    """Return a distinct short name for each run; equal names give way to the folders', and equal ones are numbered."""
+    names = [run.name for run in runs]
+    short = [shorten(run.folder.name if names.count(run.name) > 1 else run.name, width) for run in runs]
     return [
         f"{shorten(label, width - 5)} ({short[: index + 1].count(label)})" if short.count(label) > 1 else label
         for index, label in enumerate(short)
@@ -97,6 +98,12 @@ def match_rules(runs: Sequence[Run]) -> list[str]:
         visible(name) + (f" ({', '.join(names)})" if len(members) > 1 else "") + f": {visible(rule)}"
         for (name, rule), names in members.items()
     ]
+
+
+def fluency_rules(runs: Sequence[Run]) -> list[str]:
+    """Return a line for each rule by which free generations count as in natural order."""
+    rules = dict.fromkeys((run.summary.get("fluency") or {}).get("rule") for run in runs)
+    return [f"natural order: free generations {visible(rule)}" for rule in rules if rule]
 
 
 def sample_sizes(runs: Sequence[Run]) -> list[str]:

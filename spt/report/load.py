@@ -77,6 +77,12 @@ def load_run(folder: Path) -> Run:
         names = ", ".join(sorted(missing))
         raise DamagedError(f"{evaluate / 'summary.json'}: lacks {names}; make it again: {_command(folder)} --force")
     scores = _read_lines(evaluate / "scores.jsonl", folder, needs="id")
+    written = read_json(evaluate / "manifest.json").get("questions") if (evaluate / "manifest.json").exists() else None
+    if written not in (None, len(scores)):
+        raise DamagedError(
+            f"{evaluate / 'scores.jsonl'}: {len(scores)} rows where {written} were written; make it again: "
+            f"{_command(folder)} --force"
+        )
     log, manifest, timings = train / "metrics.jsonl", train / "manifest.json", train / "timings.json"
     config = folder / "config.yaml"
     return Run(

@@ -18,13 +18,16 @@ import spt.benchmark
 import spt.encode
 import spt.loss
 import spt.metrics
+import spt.model
 import spt.permute
+import spt.records
 import spt.score
+import spt.segment
 import spt.statistics
-from spt.artifact import dump_json, hash_code, hash_file, open_stage, versions, write_atomically
-from spt.benchmark.questions import QuestionSet, read_questions
+from spt.artifact import dump_json, hash_code, open_stage, versions, write_atomically
+from spt.benchmark.questions import QuestionSet, hash_questions, read_questions
 from spt.config import Config
-from spt.errors import InputError, MissingError
+from spt.errors import ConfigError, InputError, MissingError
 from spt.model import fingerprint, load_base, load_trained
 from spt.progress import say
 from spt.records import Score
@@ -73,6 +76,30 @@ def evaluate(config: Config, *, model: str | None = None, force: bool = False) -
     return folder
 
 
+def check_evaluation(config: Config) -> int:
+    """Return how many questions will be asked, after checking all that evaluation reads besides the model.
+
+    Raises QuestionError, ConfigError for a headline that is not measured, InputError for a neutral text.
+    """
+    if config.evaluate.neutral_text is not None:
+        _neutral_lines(config.evaluate.neutral_text)
+    if config.data.questions is None:
+        return 0
+    questions = read_questions(Path(config.data.questions.path))
+    headline = config.evaluate.headline or questions.headline
+    if headline not in config.evaluate.metrics:
+        raise ConfigError(
+            f"evaluate.metrics: {', '.join(config.evaluate.metrics)} lacks {headline}, the questions' headline; add "
+            "it, or name another in evaluate.headline"
+        )
+    return len(questions.questions)
+
+
+def _hash_code() -> str:
+    below = (spt.records, spt.model, spt.segment, spt.permute, spt.benchmark, spt.encode, spt.batch, spt.loss)
+    return hash_code(*below, spt.metrics, spt.statistics, spt.score)
+
+
 def _trained(config: Config) -> Path:
     folder = Path(config.output) / "train"
     if not (folder / "manifest.json").exists():
@@ -87,29 +114,18 @@ def evaluate_key(config: Config, model: str | None = None) -> dict[str, Any]:
     """
     assert config.data.questions is not None
     place = model or str(_trained(config))
-    path = Path(config.data.questions.path)
-    if not path.is_file():
-        raise MissingError(
-            f"data.questions.path: {path} is not there; see `spt benchmark list` for ready question sets"
-        )
     neutral = config.evaluate.neutral_text
-    if neutral is not None and not Path(neutral).is_file():
-        raise MissingError(f"evaluate.neutral_text: {neutral} is not there; give a UTF-8 text file, or null")
-    beside = path.with_name("benchmark.json")
     return {
         "seed": config.seed,
-        "questions": hash_file(path),
-        "benchmark": hash_file(beside) if beside.exists() else None,
-        "neutral_text": None if neutral is None else hash_file(Path(neutral)),
+        "questions": hash_questions(config.data.questions.path),
+        "neutral_text": None if neutral is None else _neutral_lines(neutral),
         "model": fingerprint(place),
         "base": None if config.model.base is None else fingerprint(config.model.base, config.model.revision),
         "segment": config.segment.stored,
         "dtype": config.model.dtype,
         "evaluate": config.evaluate.model_dump(mode="json"),
         "versions": versions("torch", "transformers", "peft"),
-        "code": hash_code(
-            spt.score, spt.metrics, spt.statistics, spt.encode, spt.batch, spt.loss, spt.permute, spt.benchmark
-        ),
+        "code": _hash_code(),
     }
 
 
@@ -174,14 +190,19 @@ def _without_adapter(model: Any) -> Any:
     return model.disable_adapter() if hasattr(model, "disable_adapter") else nullcontext()
 
 
-def _perplexity(config: Config, model: Any, tokenizer: Any, path: str) -> dict[str, Any]:
+def _neutral_lines(path: str) -> Sequence[str]:
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"evaluate.neutral_text: {path} cannot be read ({error}); give a UTF-8 text file") from None
-    texts: Sequence[str] = [line for line in lines if line.strip()]
+    texts = [line for line in lines if line.strip()]
     if not texts:
         raise InputError(f"evaluate.neutral_text: {path} holds no text; give lines of ordinary prose, or null")
+    return texts
+
+
+def _perplexity(config: Config, model: Any, tokenizer: Any, path: str) -> dict[str, Any]:
+    texts = _neutral_lines(path)
     say(f"perplexity of {path}")
     after, tokens = perplexity(model, tokenizer, texts, config.evaluate.batch_size)
     base = _base(config, model)

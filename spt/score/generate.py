@@ -16,6 +16,7 @@ from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaLis
 
 from spt.batch import length_sorted
 from spt.encode import frame_of
+from spt.model import check_positions
 from spt.progress import track
 
 
@@ -76,6 +77,7 @@ def generate(
     with torch.random.fork_rng(devices), _decoding(model, config), bar_of as bar:
         torch.manual_seed(sample_seed or 0)
         for positions in length_sorted([len(prompt) for prompt in prompts], batch_size):
+            check_positions(model, len(prompts[positions[0]]) + max_new_tokens, "prompt and evaluate.max_new_tokens")
             ids, mask = pad_left([prompts[position] for position in positions], config.pad_token_id)
             output = model.generate(
                 input_ids=ids.to(model.device),

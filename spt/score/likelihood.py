@@ -14,6 +14,7 @@ from spt.batch import collate, length_sorted
 from spt.encode import IGNORED, frame_of
 from spt.errors import ModelError
 from spt.loss import target_log_probabilities
+from spt.model import check_positions
 from spt.records import Example, join_texts
 
 Pair = tuple[str, str]
@@ -59,6 +60,7 @@ def example_log_probabilities(model: Any, examples: Sequence[Example], batch_siz
     was_training = model.training
     model.eval()
     for positions in length_sorted([len(example.input_ids) for example in examples], batch_size):
+        check_positions(model, len(examples[positions[0]].input_ids), "a text to be scored")
         batch = collate([examples[position] for position in positions], pad_id=0)
         labels = batch.labels.to(model.device)
         logits = model(

@@ -5,12 +5,14 @@ lost or doubled whatever the number of ranks. Trade-off: all scores are in memor
 """
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
 from spt.config import Evaluate
+from spt.errors import WorkError
 from spt.metrics import measure
 from spt.progress import track
 from spt.records import DIRECTIONS, Question, Score
@@ -59,6 +61,8 @@ def _score_chunk(
     for question, prediction in zip(questions, predictions, strict=True):
         targets = [next(nats) for _ in question.targets]
         best, tokens = max(targets)
+        if not isfinite(best):
+            raise WorkError(f"question {question.id!r}: the model's log-probability is {best}; its weights are broken")
         scores.append(
             Score(
                 question=question,
@@ -92,7 +96,10 @@ def rates(scores: Sequence[Score]) -> dict[str, dict[str, float]]:
 
 
 def spread(questions: Sequence[Question], at_most: int) -> Sequence[Question]:
-    """Return up to `at_most` questions, taken at even distances."""
+    """Return up to `at_most` questions: those of facts taken at even distances, so that both directions stay paired."""
     if len(questions) <= at_most:
         return questions
-    return [questions[number * len(questions) // at_most] for number in range(at_most)]
+    facts = list(dict.fromkeys(question.fact_id for question in questions))
+    kept = max(1, at_most * len(facts) // len(questions))
+    chosen = {facts[number * len(facts) // kept] for number in range(kept)}
+    return [question for question in questions if question.fact_id in chosen][:at_most]

@@ -23,10 +23,13 @@ from spt.benchmark.questions import QuestionSet, read_questions
 from spt.checkpoint import (
     State,
     Trained,
+    check_finite,
     checkpoints,
     generators,
     load_checkpoint,
+    prune,
     save_checkpoint,
+    sync,
     truncate_log,
 )
 from spt.config import Config
@@ -157,7 +160,7 @@ class Loop:
             shown = ", ".join(ids[:8]) + (" ..." if len(ids) > 8 else "")
             raise NonFiniteError(
                 f"step {self.state.step + 1}: the {what} is {value}; nothing was updated. Records: {shown}. "
-                "Lower train.learning_rate, or look for broken records; the last checkpoint is kept."
+                "Look for broken records, or start anew with --force and a lower train.learning_rate."
             )
 
     def _advance(self, bar: Bar, tokens_per_second: float) -> None:
@@ -195,10 +198,12 @@ class Loop:
             file.write(json.dumps(row) + "\n")
 
     def _save(self) -> None:
+        check_finite(self.trained.model, self.state.step)
         states = gather_object([generators()])
         self.state.counts = self._counts()
         if self.accelerator.is_main_process:
             keep = self.config.train.save_total_limit
+            sync(self.folder / "metrics.jsonl")
             save_checkpoint(self.folder / "checkpoints", self.state, self.trained, states, keep)
         self.accelerator.wait_for_everyone()
 
@@ -214,11 +219,13 @@ class Loop:
     def _resume(self) -> None:
         found = checkpoints(self.folder / "checkpoints")
         if found:
-            self.state = load_checkpoint(found[-1], self.trained, self.accelerator.process_index)
+            total = self.stream.total_steps
+            self.state = load_checkpoint(found[-1], self.trained, self.accelerator.process_index, total)
             say(f"continuing after step {self.state.step} of {self.stream.total_steps}")
         self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
             truncate_log(self.folder / "metrics.jsonl", self.state.step)
+            prune(self.folder / "checkpoints", self.config.train.save_total_limit)
 
     def finish(self, stage: Stage | None, seconds: float) -> None:
         """Write the final model and the manifest, on the main process."""

@@ -16,6 +16,13 @@ def make_accelerator(config: Config) -> Accelerator:
     return Accelerator(mixed_precision=precision, cpu=not torch.accelerator.is_available())
 
 
+def leave() -> None:
+    """Wait for the other ranks and take the process group down: one that is left standing may abort at exit."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
+
+
 def agreed(answer: bool, config: Config) -> bool:
     """Return rank 0's answer on every rank."""
     answers = [answer]

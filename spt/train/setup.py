@@ -19,15 +19,28 @@ import spt.encode
 import spt.loss
 import spt.model
 import spt.permute
+import spt.records
+import spt.train
 from spt.artifact import hash_code, hash_file, versions
 from spt.batch import Batch, collate, plan_epoch, split_step, steps_per_epoch
+from spt.benchmark.questions import hash_questions
 from spt.config import Config, Permute, Segment
 from spt.config import Train as TrainSettings
 from spt.encode import Encoder
 from spt.errors import InputError, MissingError
-from spt.model import Prepared, check_lora, fingerprint, load_tokenizer, prepare_model, train_tokenizer
+from spt.model import (
+    Prepared,
+    check_causal,
+    check_lora,
+    check_positions,
+    fingerprint,
+    load_tokenizer,
+    prepare_model,
+    read_tokenizer,
+    train_tokenizer,
+)
 from spt.permute import draw_ordering
-from spt.preprocess import check_segmented, load_segmented
+from spt.preprocess import check_segmented, find_segmented, load_segmented
 from spt.progress import say
 from spt.records import Segmentation
 
@@ -44,8 +57,7 @@ def segmented_folder(config: Config) -> Path:
     """Return the segmented data that a run learns from: its own, or that of `data.segmented`."""
     if config.data.segmented is None:
         return Path(config.output) / "segmented"
-    given = Path(config.data.segmented)
-    return given / "segmented" if (given / "segmented").is_dir() else given
+    return find_segmented(config.data.segmented)
 
 
 def train_key(config: Config) -> dict[str, Any]:
@@ -66,16 +78,17 @@ def train_key(config: Config) -> dict[str, Any]:
         "permute": config.permute.model_dump(mode="json"),
         "model": config.model.model_dump(mode="json", exclude={"base"}) | {"base": base},
         "train": config.train.model_dump(mode="json", exclude=_FREE),
-        "questions": None if questions is None else hash_file(Path(questions.path)),
+        "questions": None if questions is None else hash_questions(questions.path),
         "versions": versions("accelerate", "peft", "tokenizers", "torch", "transformers"),
-        "code": hash_code(spt.permute, spt.encode, spt.batch, spt.loss, spt.model, spt.checkpoint),
+        "evaluate": None if questions is None else config.evaluate.model_dump(mode="json"),
+        "code": hash_code(
+            spt.records, spt.permute, spt.encode, spt.batch, spt.loss, spt.model, spt.checkpoint, spt.train
+        ),
     }
 
 
 def prepare_tokenizer(config: Config, data: Any, folder: Path) -> Any:
     """Return the tokenizer: the base's own, or one trained on the corpus and kept in `folder/tokenizer`."""
-    from transformers import AutoTokenizer
-
     settings = config.model
     if settings.from_scratch is None:
         return load_tokenizer(settings)
@@ -86,7 +99,7 @@ def prepare_tokenizer(config: Config, data: Any, folder: Path) -> Any:
             tokenizer = train_tokenizer(_texts(data), settings.from_scratch.vocab_size)
             tokenizer.save_pretrained(temporary)
             os.replace(temporary, path)
-    return AutoTokenizer.from_pretrained(str(path))
+    return read_tokenizer(str(path))
 
 
 def _texts(data: Any, batch: int = 1000) -> Iterator[str]:
@@ -124,10 +137,11 @@ class Stream:
 
     def steps(self, done: int) -> Iterator[tuple[list[str], list[Batch]]]:
         """Yield (record ids of the global batch, this rank's micro-batches) for every step after the first `done`."""
-        for epoch in range(done // self.steps_per_epoch, self.train.epochs):
+        per_epoch = self.steps_per_epoch
+        for epoch in range(done // per_epoch, self.train.epochs):
             plan = plan_epoch(len(self.data), self.train.batch_size, seed=self.seed, epoch=epoch)
-            first = max(done - epoch * self.steps_per_epoch, 0)
-            for indices in plan[first:]:
+            first, last = max(done - epoch * per_epoch, 0), max(self.total_steps - epoch * per_epoch, 0)
+            for indices in plan[first:last]:
                 rows = self.data[indices]
                 yield rows["id"], self._micro_batches(rows, epoch)
 
@@ -165,7 +179,10 @@ def prepare(config: Config, folder: Path) -> tuple[Any, Prepared]:
         raise InputError(f"{segmented_folder(config)} holds no records; check the corpus and its rejects.jsonl")
     tokenizer = prepare_tokenizer(config, data, folder)
     say(f"loading {config.model.base}" if config.model.base else "building a model from scratch")
-    return data, prepare_model(config.model, tokenizer, config.permute.order_tag, config.seed)
+    prepared = prepare_model(config.model, tokenizer, config.permute.order_tag, config.seed)
+    check_causal(prepared.model)
+    check_positions(prepared.model, config.train.max_length, "train.max_length")
+    return data, prepared
 
 
 def make_optimizer(model: Any, settings: TrainSettings) -> torch.optim.AdamW:

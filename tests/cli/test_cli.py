@@ -179,6 +179,31 @@ def test_run_on_two_ranks_preprocesses_once_and_scores_every_question_once(finis
     assert (two / "segmented/manifest.json").read_bytes() == (one / "segmented/manifest.json").read_bytes()
 
 
+def test_two_ranks_share_the_segmented_data_of_another_run(finished, tmp_path):
+    shared = f"data.segmented={finished.parent / 'run/segmented'}"
+    spt("run", finished, "--output", tmp_path / "two", "--set", shared, ranks=2)
+    assert (tmp_path / "two/report.html").exists()
+
+
+def test_a_full_disk_is_the_systems_word_and_no_traceback(finished, monkeypatch, capsys):
+    def full(*arguments, **settings):
+        raise OSError(28, "No space left on device", "runs/x")
+
+    monkeypatch.setattr("spt.train.train", full)
+    code, _, err = call(monkeypatch, capsys, "train", finished)
+    assert (code, err) == (1, "error: runs/x: No space left on device\n")
+
+
+def test_neutral_text_without_a_base_model_is_reported(finished, tmp_path, monkeypatch, capsys):
+    (tmp_path / "neutral.txt").write_text("It rained.\n\nThe boats came back.\n")
+    neutral = f"evaluate.neutral_text={tmp_path}/neutral.txt"
+    code, out, _ = call(monkeypatch, capsys, "run", finished, "--output", tmp_path / "n", "--set", neutral, "--json")
+    assert code == 0
+    perplexity = json.loads(out)["runs"][0]["perplexity"]
+    assert perplexity["before"] is None
+    assert perplexity["after"] > 1
+
+
 def test_a_reader_that_goes_away_is_no_traceback():
     done = subprocess.run(
         f"{sys.executable} -m spt benchmark list | head -n 1", shell=True, capture_output=True, text=True, check=False

@@ -6,7 +6,7 @@ import pytest
 from fakes import byte_level, tiny_model
 
 from spt.config import Config
-from spt.errors import InputError, MissingError, StaleError
+from spt.errors import InputError, MissingError, QuestionError, StaleError
 from spt.score import evaluate
 
 
@@ -81,8 +81,8 @@ def test_what_is_missing_is_named(setting):
     (setting.folder / "neutral.txt").write_text(" \n")
     with pytest.raises(InputError, match="holds no text"):
         evaluate(setting(), model=place)
-    with pytest.raises(MissingError, match=r"nowhere\.txt is not there"):
+    with pytest.raises(InputError, match=r"nowhere\.txt cannot be read"):
         evaluate(setting(neutral_text="nowhere.txt"), model=place)
     (setting.folder / "questions.jsonl").unlink()
-    with pytest.raises(MissingError, match=r"questions\.jsonl is not there"):
+    with pytest.raises(QuestionError, match=r"questions\.jsonl: No such file"):
         evaluate(setting(), model=place)
