@@ -174,6 +174,11 @@ def _draw(question: Question, pool: Sequence[tuple[str, str]], seed: int, at_mos
     return tuple(drawn.values())
 
 
+def tested(questions: Sequence[Question]) -> Sequence[Question]:
+    """Return the questions of the headline: all but the control's, or all where there is nothing else."""
+    return [question for question in questions if question.relation != CONTROL] or questions
+
+
 def summarise(scores: Sequence[Score], *, headline: str, seed: int) -> dict[str, Any]:
     """Return the accuracies of a run as plain JSON values, fractions of 1; a direction without questions is None.
 
@@ -188,12 +193,13 @@ def summarise(scores: Sequence[Score], *, headline: str, seed: int) -> dict[str,
             f"evaluate.headline is {headline!r}, but evaluate.metrics has only {', '.join(names)}; add it"
         )
     relations = sorted({score.question.relation for score in scores if score.question.relation is not None})
-    tested = [score for score in scores if score.question.relation != CONTROL] or scores
+    kept = set(tested([score.question for score in scores]))
+    headlined = [score for score in scores if score.question in kept]
     return {
         "headline": headline,
         "match_rules": {name: MATCH_RULES[name] for name in names},
-        **_directions(tested, names, seed),
-        "gap": _gaps(tested, names, seed),
+        **_directions(headlined, names, seed),
+        "gap": _gaps(headlined, names, seed),
         "relations": {
             name: _directions([score for score in scores if score.question.relation == name], names, seed)
             for name in relations

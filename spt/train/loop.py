@@ -39,6 +39,7 @@ from spt.loss import OBJECTIVES
 from spt.model import Prepared
 from spt.progress import Bar, is_main_process, say, track
 from spt.score import rates, score_questions, spread
+from spt.statistics import tested
 from spt.train.ranks import agreed, make_accelerator
 from spt.train.save import save_final
 from spt.train.setup import Stream, make_optimizer, make_scheduler, prepare, train_folder, train_key
@@ -180,7 +181,7 @@ class Loop:
 
     def _log_answers(self) -> None:
         assert self.questions is not None
-        chosen = spread(self.questions.questions, self.config.train.eval_questions)
+        chosen = spread(tested(self.questions.questions), self.config.train.eval_questions)
         scores = score_questions(
             self.trained.model.model,
             self.prepared.tokenizer,

@@ -1,5 +1,6 @@
 """What a breaker found: damaged files, settings at their edges, models that are none."""
 
+import json
 import shutil
 
 import pyarrow as pa
@@ -110,8 +111,6 @@ def test_the_tag_in_a_text_is_refused_and_other_special_tokens_are_counted(tmp_p
 
 
 def write(path, lines):
-    import json
-
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
@@ -133,3 +132,17 @@ def test_lora_settings_that_train_nothing_are_the_users(tmp_path, lora):
     )  # fmt: skip
     with pytest.raises(ModelError, match=r"model\.lora"):
         train(adapted)
+
+
+def test_the_curves_leave_out_the_control_as_the_headline_does(tmp_path):
+    path = write_experiment(tmp_path, train={**SHORT, "eval_steps": 4})
+    lines = [json.loads(line) for line in (tmp_path / "questions.jsonl").read_text().splitlines()]
+    taught_both_ways = [{**line, "relation": "both", "targets": ["Ada"]} for line in lines]
+    write(tmp_path / "questions.jsonl", [*({**line, "relation": "name_first"} for line in lines)])
+    config = read_config(path)
+    preprocess(config)
+    train(config)
+    alone = log(tmp_path / "run")
+    write(tmp_path / "questions.jsonl", [*({**line, "relation": "name_first"} for line in lines), *taught_both_ways])
+    train(config, force=True)
+    assert log(tmp_path / "run") == alone
