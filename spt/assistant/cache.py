@@ -45,6 +45,7 @@ class ReplyCache:
         with closing(self._open()) as connection:
             for first in range(0, len(keys), _KEYS):
                 some = keys[first : first + _KEYS]
+                # Only question marks are put into the statement; the keys are bound.
                 marks = ",".join("?" * len(some))
                 rows = connection.execute(f"SELECT key, reply FROM replies WHERE key IN ({marks})", some)  # noqa: S608
                 found |= {key: _loads(reply) for key, reply in rows}

@@ -64,8 +64,12 @@ def test_the_assistant_decides_and_its_fallback_is_spacys_own_counted_by_reason(
 
 
 def test_the_hybrid_never_cuts_a_name_and_always_cuts_at_marks(segmenter):
-    everywhere = lambda handler: says(handler.sentence.replace(" ", " | "))(handler)  # noqa: E731
-    nowhere = lambda handler: says(handler.sentence)(handler)  # noqa: E731
+    def everywhere(handler):
+        return says(handler.sentence.replace(" ", " | "))(handler)
+
+    def nowhere(handler):
+        return says(handler.sentence)(handler)
+
     units = {}
     for label, behaviour in (("everywhere", everywhere), ("nowhere", nowhere)):
         script = Script()
