@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from spt.cli.options import Json, console, emit
+from spt.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, help="Bundled, generated and public corpora with their questions.")
 
@@ -36,8 +37,17 @@ def list_benchmarks(as_json: Json = False) -> None:
 
 @app.command()
 def make(
-    name: Name,
-    source: Annotated[Path | None, typer.Option("--from", metavar="DIR", help="The public set's own files.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A name from `spt benchmark list`.", show_default=False)
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="PATH", help="A public set's folder, or your own file of pairs."),
+    ] = None,
+    templates: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="YAML: how the pairs of --from (subject, object) are taught and asked."),
+    ] = None,
     output: Target = None,
     people: People = None,
     seed: Seed = None,
@@ -46,13 +56,33 @@ def make(
     """Write a benchmark's corpus, questions and card.
 
     Example: `spt benchmark make fictional-people --people 500,500,1000 --output data/large`
+
+    Example: `spt benchmark make --from pairs.csv --templates templates.yaml --output data/mine`
     """
     from spt.benchmark import make_benchmark
 
     options = _options(people, seed)
+    if name is None:
+        _make_own(source, templates, output, options, as_json)
+        return
+    if templates is not None:
+        raise InputError(f"--templates goes with pairs of your own: leave out {name}")
     if source is not None:
         options["source"] = source
     _done(make_benchmark(name, _place(name, output), **options), _place(name, output), as_json)
+
+
+def _make_own(
+    source: Path | None, templates: Path | None, output: Path | None, options: dict[str, Any], as_json: bool
+) -> None:
+    from spt.benchmark.pairs import make_pairs
+
+    if source is None or templates is None:
+        raise InputError("give a NAME from `spt benchmark list`, or --from PAIRS with --templates FILE")
+    if options:
+        raise InputError(f"{' and '.join(f'--{option}' for option in options)}: not for pairs of your own, made whole")
+    place = output or Path("data") / source.name.split(".")[0]
+    _done(make_pairs(source, templates, place), place, as_json)
 
 
 @app.command()
