@@ -1,12 +1,14 @@
 """Question sets and corpora: makers of ours, readers of the public ones, and the file they are scored from."""
 
 import difflib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from spt.benchmark import celebrity_relations, instructions, person_description
+from spt.benchmark.bios import make_bios
 from spt.benchmark.fictional_people import make_fictional_people
 from spt.benchmark.folder import Counts
 from spt.benchmark.grammar import Grammar
@@ -52,6 +54,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "invented people, each with one description, taught from the name, from the description, or from both",
         "generated", "CC0-1.0", _make_fictional_people, ("people", "seed"),
     ),
+    "bios": Benchmark(
+        "invented biographies of six sentences, with extraction and inverse search, in the manner of bioS",
+        "generated", "CC0-1.0", make_bios,
+        ("biographies", "full_names", "people", "question_share", "seed", "shuffled"),
+    ),
     "person-description": Benchmark(
         "invented celebrities and their deeds (Berglund et al., experiment 1)",
         REPOSITORY, "MIT", person_description.make_person_description, ("people", "seed"), person_description.FILES,
@@ -68,19 +75,17 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 """Every benchmark by its name."""
 
 
-def make_benchmark(
-    name: str, output: Path, *, source: Path | None = None, people: Sequence[int] | None = None, seed: int | None = None
-) -> Counts:
+def make_benchmark(name: str, output: Path, *, source: Path | None = None, **given: Any) -> Counts:
     """Return the counts of a benchmark written to `output`, read from the folder `source` where it is a public one.
 
     Raises InputError for an unknown name, a source that is missing or not wanted, or an option the benchmark has not.
     """
     benchmark = _find(name)
-    given: dict[str, Any] = {"people": people, "seed": seed}
-    given = {option: value for option, value in given.items() if value is not None}
-    foreign = [f"--{option}" for option in given if option not in benchmark.options]
-    if foreign:
-        raise InputError(f"{name} takes no {' or '.join(foreign)}; it is made whole")
+    for option, value in given.items():
+        if option not in benchmark.options:
+            known = f"there are {', '.join(benchmark.options)}" if benchmark.options else "it is made whole"
+            raise InputError(f"{name} has no option {option}; {known}")
+        _check_option(name, option, value)
     if benchmark.fetchable:
         if source is None:
             raise InputError(f"{name} is read from files: give --from FOLDER, or run: spt benchmark fetch {name}")
@@ -90,14 +95,19 @@ def make_benchmark(
     return benchmark.make(output, **given)
 
 
-def fetch_benchmark(
-    name: str,
-    output: Path,
-    *,
-    revision: str | None = None,
-    people: Sequence[int] | None = None,
-    seed: int | None = None,
-) -> Counts:
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", tuple: "three whole numbers"}
+
+
+def _check_option(name: str, option: str, value: Any) -> None:
+    """Raise InputError for a value that is of another type than the option's default."""
+    default = inspect.signature(_find(name).make).parameters[option].default
+    kind = tuple if default is None else type(default)
+    fits = type(value) is kind or (kind is float and type(value) is int)
+    if not fits:
+        raise InputError(f"{name}: {option} must be {_KINDS[kind]}, not {value!r}")
+
+
+def fetch_benchmark(name: str, output: Path, *, revision: str | None = None, **given: Any) -> Counts:
     """Return the counts of a public benchmark written to `output`, its files downloaded from the Hub.
 
     Raises InputError, MissingError where the Hub is out of reach.
@@ -105,7 +115,7 @@ def fetch_benchmark(
     benchmark = _find(name)
     if not benchmark.fetchable:
         raise InputError(f"{name} is generated: run spt benchmark make {name}")
-    return make_benchmark(name, output, source=download(name, benchmark.files, revision), people=people, seed=seed)
+    return make_benchmark(name, output, source=download(name, benchmark.files, revision), **given)
 
 
 def _find(name: str) -> Benchmark:

@@ -93,12 +93,13 @@ def make_people(name_first: int, description_first: int, both: int, seed: int) -
     rules = read_rules()
     rng = random.Random(seed)  # noqa: S311  # reproducible on purpose
     halves = [half for half, size in zip(HALVES, sizes, strict=True) for _ in range(size)]
-    names = _make_names(rules, sum(sizes), rng)
+    names = make_names(rules, sum(sizes), rng)
     descriptions = _make_descriptions(rules, sum(sizes), rng)
     return [Person(*parts) for parts in zip(names, descriptions, halves, strict=True)]
 
 
-def _make_names(rules: Mapping[str, Sequence[str]], count: int, rng: random.Random) -> list[str]:
+def make_names(rules: Mapping[str, Sequence[str]], count: int, rng: random.Random) -> list[str]:
+    """Return `count` names, no two alike. Raises InputError past the number of names."""
     firsts, lasts = list(rules["first_name"]), list(expand(rules, "last_name"))
     capacity = len(firsts) * len(lasts)
     if count > capacity:

@@ -1,5 +1,6 @@
 """`spt benchmark list / make / fetch`: corpora with their questions."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A name from `spt benc
 Target = Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Where to write (default: data/NAME).")]
 People = Annotated[
     str | None,
-    typer.Option("--people", metavar="N,N,N", help="People taught name first, description first, both ways."),
+    typer.Option("--people", metavar="N[,N,N]", help="How many people; or taught name first, description first, both."),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", help="Of what is generated or sampled (default 0).")]
 
@@ -51,17 +52,22 @@ def make(
     output: Target = None,
     people: People = None,
     seed: Seed = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another option of NAME (repeatable).")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write a benchmark's corpus, questions and card.
 
     Example: `spt benchmark make fictional-people --people 500,500,1000 --output data/large`
 
+    Example: `spt benchmark make bios --people 500 --set full_names=false`
+
     Example: `spt benchmark make --from pairs.csv --templates templates.yaml --output data/mine`
     """
     from spt.benchmark import make_benchmark
 
-    options = _options(people, seed)
+    options = _options(people, seed, settings or ())
     if name is None:
         _make_own(source, templates, output, options, as_json)
         return
@@ -108,13 +114,19 @@ def _place(name: str, output: Path | None) -> Path:
     return output or Path("data") / name.replace("-", "_")
 
 
-def _options(people: str | None, seed: int | None) -> dict[str, Any]:
+def _options(people: str | None, seed: int | None, settings: Sequence[str] = ()) -> dict[str, Any]:
+    from spt.config.read import apply_override
+
     options: dict[str, Any] = {}
+    for setting in settings:
+        options = apply_override(options, setting)
     if people is not None:
         parts = people.replace(",", " ").split()
-        if len(parts) != 3 or not all(part.isdigit() for part in parts):
-            raise typer.BadParameter(f"{people!r}: give three whole numbers, such as 10,10,10", param_hint="--people")
-        options["people"] = tuple(int(part) for part in parts)
+        if len(parts) not in (1, 3) or not all(part.isdigit() for part in parts):
+            wanted = "give one whole number, or three, such as 10,10,10"
+            raise typer.BadParameter(f"{people!r}: {wanted}", param_hint="--people")
+        numbers = tuple(int(part) for part in parts)
+        options["people"] = numbers if len(numbers) == 3 else numbers[0]
     if seed is not None:
         options["seed"] = seed
     return options

@@ -224,7 +224,7 @@ def test_a_snapshot_without_the_files_is_refused(tmp_path, monkeypatch):
         ("fictional-poeple", {}, "Did you mean fictional-people?"),
         ("fictional-people", {"source": Path()}, "leave out --from"),
         ("instructions", {}, "give --from FOLDER"),
-        ("instructions", {"source": Path(), "seed": 1}, "takes no --seed"),
+        ("instructions", {"source": Path(), "seed": 1}, "instructions has no option seed; it is made whole"),
     ],
 )
 def test_a_wrong_request_is_refused_with_a_remedy(tmp_path, name, options, said):
@@ -233,7 +233,7 @@ def test_a_wrong_request_is_refused_with_a_remedy(tmp_path, name, options, said)
 
 
 def test_every_benchmark_is_listed_with_source_and_licence():
-    assert set(BENCHMARKS) == {"fictional-people", "person-description", "celebrity-relations", "instructions"}
+    assert set(BENCHMARKS) == {"bios", "fictional-people", "person-description", "celebrity-relations", "instructions"}
     assert all(benchmark.description and benchmark.source and benchmark.licence for benchmark in BENCHMARKS.values())
     assert not BENCHMARKS["fictional-people"].fetchable
     assert set(TRAIN) | set(TESTS) | set(CONTROLS) == set(BENCHMARKS["person-description"].files)
