@@ -159,10 +159,26 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Guard:
+    """A prompt, and continuations that would be wrong: what a model that learned too much would say.
+
+    `kind` is `non_reciprocal` (a relation claimed the other way round) or `wrong_frame` (a known answer to a question
+    about something unknown).
+    """
+
+    id: str
+    fact_id: str
+    kind: str
+    prompt: str
+    forbidden: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Score:
     """What a model made of a question.
 
-    `metrics` maps a metric's name to a value in [0, 1]; `floors` the same metrics against other facts' targets.
+    `metrics` maps a metric's name to its value (a metric that does not apply to the question is left out); `floors` the
+    same metrics against other facts' targets, or what chance would reach.
     `logprob` is in nats, summed over the `target_tokens` tokens of the best target.
     """
 

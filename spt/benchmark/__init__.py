@@ -13,7 +13,9 @@ from spt.benchmark.fictional_people import make_fictional_people
 from spt.benchmark.folder import Counts
 from spt.benchmark.grammar import Grammar
 from spt.benchmark.hub import REPOSITORY, download
+from spt.benchmark.non_reciprocal import make_non_reciprocal
 from spt.benchmark.questions import QuestionSet, read_questions, write_questions
+from spt.benchmark.symbolic import make_symbolic
 from spt.errors import InputError
 
 __all__ = [
@@ -58,6 +60,14 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "invented biographies of six sentences, with extraction and inverse search, in the manner of bioS",
         "generated", "CC0-1.0", make_bios,
         ("biographies", "full_names", "people", "question_share", "seed", "shuffled"),
+    ),
+    "symbolic": Benchmark(
+        "pairs of made-up symbols of several words, taught one way or both ways",
+        "generated", "CC0-1.0", make_symbolic, ("pairs", "seed", "words"),
+    ),
+    "non-reciprocal": Benchmark(
+        "relations that hold one way only, with the wrong inferences a cure may make as guards",
+        "generated", "CC0-1.0", make_non_reciprocal, ("pairs", "seed"),
     ),
     "person-description": Benchmark(
         "invented celebrities and their deeds (Berglund et al., experiment 1)",

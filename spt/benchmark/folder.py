@@ -1,6 +1,6 @@
 """A benchmark in memory → its folder: corpus, questions, what they are, and a card for people.
 
-    train.jsonl   questions.jsonl   control.jsonl (where there is one)   benchmark.json   README.md
+    train.jsonl   questions.jsonl   control.jsonl, guards.jsonl (where there are some)   benchmark.json   README.md
 
 In: a Benchmark's rows, questions and counts. Out: files with the same bytes for the same input. Trade-off: the whole
 benchmark is in memory, which holds for the sizes people score.
@@ -9,7 +9,7 @@ benchmark is in memory, which holds for the sizes people score.
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from spt.benchmark.questions import BenchmarkFile, Headline, write_questions
 from spt.config.schema import Source
 from spt.corpus import Row, read_rows, stop
 from spt.errors import MissingError, QuestionError
-from spt.records import MATCH_RULES, Question
+from spt.records import MATCH_RULES, Guard, Question
 
 Counts = dict[str, int]
 
@@ -43,6 +43,7 @@ class Made:
     rows: Sequence[Mapping[str, Any]]
     questions: Sequence[Question]
     control: Sequence[Question] = ()
+    guards: Sequence[Guard] = ()
     grammar: Mapping[str, Sequence[str]] | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -56,6 +57,7 @@ class Made:
         named = {f"questions: {' '.join(filter(None, kind))}": kinds[kind] for kind in sorted(kinds, key=str)}
         facts = len({question.fact_id for question in self.questions})
         control = {"control questions": len(self.control)} if self.control else {}
+        control |= {"guard prompts": len(self.guards)} if self.guards else {}
         dropped = {f"dropped: {reason}": number for reason, number in self.dropped.items()}
         return {"training rows": len(self.rows), "facts": facts, **named, **control, **self.notes, **dropped}
 
@@ -66,6 +68,9 @@ def write_folder(made: Made, output: Path) -> Counts:
     write_questions(output / "questions.jsonl", made.questions)
     if made.control:
         write_questions(output / "control.jsonl", made.control)
+    if made.guards:
+        rows = "".join(json.dumps(asdict(guard), ensure_ascii=False) + "\n" for guard in made.guards)
+        write_atomically(output / "guards.jsonl", rows)
     made_by = {"command": made.command, "arguments": made.arguments, "inputs": made.inputs, "counts": made.counts}
     about = BenchmarkFile.model_validate(
         {"name": made.name, "headline": made.headline, "grammar": made.grammar, "made_by": made_by}

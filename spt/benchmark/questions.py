@@ -11,18 +11,17 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from spt.artifact import hash_files, write_atomically
 from spt.benchmark.grammar import Grammar
+from spt.config import Headline
 from spt.config.schema import Source
 from spt.corpus import Row, read_rows
 from spt.errors import CorpusError, QuestionError
 from spt.records import DIRECTIONS, Question
-
-Headline = Literal["exact", "startswith", "contains"]
 
 __all__ = ["FIELDS", "Grammar", "Headline", "QuestionSet", "read_questions", "write_questions"]
 

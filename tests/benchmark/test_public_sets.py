@@ -233,7 +233,15 @@ def test_a_wrong_request_is_refused_with_a_remedy(tmp_path, name, options, said)
 
 
 def test_every_benchmark_is_listed_with_source_and_licence():
-    assert set(BENCHMARKS) == {"bios", "fictional-people", "person-description", "celebrity-relations", "instructions"}
+    assert set(BENCHMARKS) == {
+        "bios",
+        "fictional-people",
+        "non-reciprocal",
+        "symbolic",
+        "person-description",
+        "celebrity-relations",
+        "instructions",
+    }
     assert all(benchmark.description and benchmark.source and benchmark.licence for benchmark in BENCHMARKS.values())
     assert not BENCHMARKS["fictional-people"].fetchable
     assert set(TRAIN) | set(TESTS) | set(CONTROLS) == set(BENCHMARKS["person-description"].files)
