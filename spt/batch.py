@@ -1,13 +1,21 @@
-"""Examples → padded tensors, and the plan of which record is learned at which step.
+"""Examples → padded or packed tensors, and the plan of which record is learned at which step.
 
 The plan is a pure function of seed and epoch: ranks and resumed runs compute it instead of remembering it. A global
 batch is sorted by length and then cut into micro-batches, so that little is padded. Trade-off: lengths are characters
 of the text, known without encoding, so the sorting is only nearly exact.
+
+    padded    The Sea . <eos>            packed    The Sea . <eos> Ann Lee <eos>
+              Ann Lee <eos> ·            position    0   1 2     3   0   1     2
+
+Neither has an attention mask: what pads a row on the right is never seen by a causal model, and packed examples are
+kept apart by their lengths (`spt.model.attention`, or the kernels of flash attention).
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import ceil
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,16 +28,47 @@ from spt.records import Example
 
 @dataclass(frozen=True)
 class Batch:
-    """One micro-batch, padded on the right."""
+    """One micro-batch: a row an example, padded on the right; or, `packed`, one row of all examples.
 
-    input_ids: Int[Tensor, "batch tokens"]
-    attention_mask: Int[Tensor, "batch tokens"]
-    labels: Int[Tensor, "batch tokens"]
+    `lengths` are tokens, one an example (none: a row of weight zero). The first label of every example is masked.
+    """
+
+    input_ids: Int[Tensor, "rows width"]
+    labels: Int[Tensor, "rows width"]
+    lengths: tuple[int, ...]
+    packed: bool = False
 
     @property
     def target_tokens(self) -> int:
         """Return how many tokens are predicted and counted in the loss."""
-        return int((self.labels[:, 1:] != IGNORED).sum())
+        return int((self.labels != IGNORED).sum())
+
+    @property
+    def tokens(self) -> int:
+        """Return how many tokens are not padding."""
+        return sum(self.lengths)
+
+    @property
+    def size(self) -> int:
+        """Return how many positions are computed, padding included."""
+        return self.input_ids.numel()
+
+    def inputs(self, device: Any) -> dict[str, Any]:
+        """Return the keyword arguments of an objective's forward, on a device.
+
+        `predictors` are the positions, in the flattened batch, whose next token is learned: found here, so that a
+        device need not be waited for. A packed row has the lengths under the names that flash attention's kernels use.
+        """
+        predictors = (self.labels.flatten()[1:] != IGNORED).nonzero()[:, 0]
+        tensors = {"input_ids": self.input_ids, "labels": self.labels, "predictors": predictors}
+        if not self.packed:
+            return {name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()}
+        lengths = self.lengths or (self.size,)
+        tensors["position_ids"] = torch.cat([torch.arange(length) for length in lengths])[None]
+        bounds = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32)
+        tensors |= {"cu_seq_lens_q": bounds, "cu_seq_lens_k": bounds}
+        moved = {name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()}
+        return {**moved, "max_length_q": max(lengths), "max_length_k": max(lengths)}
 
 
 def steps_per_epoch(records: int, batch_size: int) -> int:
@@ -55,22 +94,23 @@ def split_step(lengths: Sequence[int], micro_batch_size: int, *, rank: int, worl
     return [chunk.tolist() for chunk in chunks[rank::world_size]]
 
 
-def collate(examples: Sequence[Example], pad_id: int) -> Batch:
+def collate(examples: Sequence[Example], pad_id: int, *, packing: bool = False) -> Batch:
     """Return examples as one batch; without examples, one row of padding with weight zero.
 
     Padding is masked by length, never by its id: where the pad token is the end token, the end is still learned.
     """
-    width = max((len(example.input_ids) for example in examples), default=2)
-    shape = (max(len(examples), 1), width)
-    input_ids = np.full(shape, pad_id, dtype=np.int64)
-    labels = np.full(shape, IGNORED, dtype=np.int64)
-    mask = np.zeros(shape, dtype=np.int64)
-    for row, example in enumerate(examples):
-        length = len(example.input_ids)
-        input_ids[row, :length], labels[row, :length], mask[row, :length] = example.input_ids, example.labels, 1
-    if not examples:
-        mask[:] = 1  # a row that attends to nothing gives NaN
-    return Batch(torch.from_numpy(input_ids), torch.from_numpy(mask), torch.from_numpy(labels))
+    lengths = tuple(len(example.input_ids) for example in examples)
+    if packing and examples:
+        ids = [token for example in examples for token in example.input_ids]
+        labels = [label for example in examples for label in (IGNORED, *example.labels[1:])]
+        return Batch(torch.tensor([ids]), torch.tensor([labels]), lengths, packed=True)
+    shape = (max(len(examples), 1), max(lengths, default=2))
+    padded_ids = np.full(shape, pad_id, dtype=np.int64)
+    padded_labels = np.full(shape, IGNORED, dtype=np.int64)
+    for row, (example, length) in enumerate(zip(examples, lengths, strict=True)):
+        padded_ids[row, :length] = example.input_ids
+        padded_labels[row, 1:length] = example.labels[1:]
+    return Batch(torch.from_numpy(padded_ids), torch.from_numpy(padded_labels), lengths, packed=packing)
 
 
 def length_sorted(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:

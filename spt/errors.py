@@ -8,9 +8,11 @@
     │   ├── ModelError       a model or tokenizer that cannot be loaded or used
     │   ├── MissingError     something that must be installed or made first
     │   └── StaleError       an output folder that another configuration made
-    └── WorkError            the work failed: exit code 1
-        ├── NonFiniteError   a loss or gradient that is not a number
-        └── DamagedError     an output that does not match what was written
+    ├── WorkError            the work failed: exit code 1
+    │   ├── NonFiniteError   a loss or gradient that is not a number
+    │   ├── DamagedError     an output that does not match what was written
+    │   └── RankError        a process of a distributed run that died
+    └── StoppedError         a signal ended the work, and all of it is saved: exit code 75
 
 Every message says the value, what was allowed, and the remedy.
 """
@@ -78,3 +80,20 @@ class NonFiniteError(WorkError):
 
 class DamagedError(WorkError):
     """What lies on disk is not what was written."""
+
+
+class RankError(WorkError):
+    """A process of a distributed run died; `exit_code` is its own, as a shell would give it."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class StoppedError(SptError):
+    """A signal asked to stop; what was done is saved, and the same command goes on from there.
+
+    The code is the system's EX_TEMPFAIL, "try again later": a scheduler can tell it from a failure.
+    """
+
+    exit_code = 75

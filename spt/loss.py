@@ -1,44 +1,138 @@
 """Model and batch → the summed loss in nats.
 
 The sum is divided once, by the target tokens of the whole global step, in the loop. An objective is a module around the
-model, so that the hooks of DDP and FSDP see one forward. Trade-off: the logits of a whole micro-batch are in memory.
+model, so that the hooks of DDP and FSDP see one forward. Logits are made a few rows at a time, only where the next
+token is learned, so that a large vocabulary does not set the peak of memory:
+
+    head frozen     a chunk's gradient is made with its loss, and only the hidden states' gradient is kept
+    head trained    a chunk's logits are made again in the backward pass
+
+Trade-off: where a model changes its logits after the head, all of a micro-batch's logits are in memory.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from spt.encode import IGNORED
+from spt.model.attention import on_any_device
+from spt.model.head import apply_head, backbone_of, base_of, head_of, is_all_head, trained_rows
+from spt.progress import say
+
+_CHUNK = {"cpu": 6 << 20}
+"""Logits a chunk. In float32 24 MiB on a CPU: above 32, malloc maps pages anew each time, at half the speed."""
+_LARGE_CHUNK = 1 << 27
 
 
 class CausalLoss(nn.Module):
-    """Next-token prediction."""
+    """Next-token prediction. `compiler` names a backend of torch.compile for the model (None: none)."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, compiler: str | None = None) -> None:
         super().__init__()
         self.model = model
+        with on_any_device(model):
+            self.by_head = is_all_head(model)
+        if not self.by_head:
+            say(f"the {model.config.model_type} model changes its logits after the head: all of a micro-batch are kept")
+        run = self._run
+        self._call = run if compiler is None else torch.compile(run, backend=compiler, dynamic=True)
+
+    @property
+    def _no_split_modules(self) -> Any:
+        """Return the names of the layers that FSDP2 shards one by one: accelerate asks its module for them."""
+        return base_of(self.model)._no_split_modules
+
+    def tie_weights(self) -> None:
+        """Tie the head to the embeddings again: accelerate asks for it where it moved them one by one."""
+        base_of(self.model).tie_weights()
+
+    def _run(self, **inputs: Any) -> Tensor:
+        """Return hidden states, or logits where the head is not all that makes them."""
+        if self.by_head:
+            return backbone_of(self.model)(use_cache=False, **inputs).last_hidden_state  # type: ignore[no-any-return]
+        return self.model(use_cache=False, **inputs).logits  # type: ignore[no-any-return]
 
     def forward(
         self,
-        input_ids: Int[Tensor, "batch tokens"],
-        attention_mask: Int[Tensor, "batch tokens"],
-        labels: Int[Tensor, "batch tokens"],
+        input_ids: Int[Tensor, "rows width"],
+        labels: Int[Tensor, "rows width"],
+        predictors: Int[Tensor, " predicted"],
+        **layout: Any,
     ) -> Float[Tensor, ""]:
-        """Return the sum over target tokens of -log p, in nats, in float32."""
-        logits: Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask, use_cache=False).logits
-        # Only rows that are learned are raised to float32: padding would cost a vocabulary each.
-        learned = labels[:, 1:] != IGNORED
-        picked = logits[:, :-1][learned].float()
-        if not len(picked):
-            return logits.sum().float() * 0.0  # a row of weight zero still takes part in the backward pass
-        return functional.cross_entropy(picked, labels[:, 1:][learned], reduction="sum")
+        """Return the sum over target tokens of -log p, in nats, in float32.
+
+        `predictors` are positions of the flattened batch, each with its target after it; `layout` is what a packed row
+        brings along.
+        """
+        output = self._call(input_ids=input_ids, **layout).flatten(0, 1)
+        targets = labels.flatten()[predictors + 1]
+        if not len(predictors):
+            logits = apply_head(head_of(self.model), output[:1]) if self.by_head else output[:1]
+            return logits.float().sum() * 0.0  # a row of weight zero still takes part in the backward pass
+        picked = output.index_select(0, predictors)
+        if self.by_head:
+            return head_loss(head_of(self.model), picked, targets, self._chunk(picked.device.type))
+        return functional.cross_entropy(picked.float(), targets, reduction="sum")
+
+    def _chunk(self, device: str) -> int:
+        vocabulary: int = base_of(self.model).config.get_text_config().vocab_size
+        return max(1, _CHUNK.get(device, _LARGE_CHUNK) // vocabulary)
 
 
 OBJECTIVES: Mapping[str, type[CausalLoss]] = {"causal": CausalLoss}
+
+
+class _Known(torch.autograd.Function):
+    """A value whose gradients were made along with it."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, gradients: Sequence[Tensor], *leaves: Tensor) -> Tensor:
+        ctx.save_for_backward(*gradients)
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *(gradient * upstream for gradient in ctx.saved_tensors)
+
+
+def head_loss(
+    head: nn.Module,
+    hidden: Float[Tensor, "predicted size"],
+    targets: Int[Tensor, " predicted"],
+    chunk: int,
+) -> Float[Tensor, ""]:
+    """Return the summed cross-entropy of a head's logits, in nats, made `chunk` rows at a time."""
+    count = ceil(len(targets) / chunk)
+    chunks = list(zip(hidden.tensor_split(count), targets.tensor_split(count), strict=True))
+    rows = [weight for _, weight in trained_rows(head)]
+    trained = [weight for weight in head.parameters() if weight.requires_grad]
+    if not torch.is_grad_enabled() or (count == 1 and trained):
+        return torch.stack([_nats(head, *part) for part in chunks]).sum()
+    if any(all(weight is not row for row in rows) for weight in trained):
+        return torch.stack([checkpoint(_nats, head, *part, use_reentrant=False) for part in chunks]).sum()
+    nats, gradients = zip(*(_nats_and_gradients(head, *part, rows) for part in chunks), strict=True)
+    of_hidden, *of_rows = zip(*gradients, strict=True)
+    summed = (torch.stack(parts).sum(dim=0) for parts in of_rows)
+    return _Known.apply(torch.stack(nats).sum(), (torch.cat(of_hidden), *summed), hidden, *rows)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def _nats(head: nn.Module, hidden: Tensor, targets: Tensor) -> Tensor:
+    return functional.cross_entropy(apply_head(head, hidden).float(), targets, reduction="sum")
+
+
+def _nats_and_gradients(
+    head: nn.Module, hidden: Tensor, targets: Tensor, rows: Sequence[Tensor]
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    hidden = hidden.detach().requires_grad_()
+    nats = _nats(head, hidden, targets)
+    with torch.autocast(hidden.device.type, enabled=False):  # gradients have the dtypes that the forward pass chose
+        return nats.detach(), torch.autograd.grad(nats, (hidden, *rows))
 
 
 def target_log_probabilities(

@@ -116,11 +116,11 @@ def permute(
     result's `order` is `original` where nothing moved. Source: Guo et al. 2403.00758, section 4 (windows and gaps are
     ours).
     """
-    starts = (0, *segmentation.cuts)
-    index = {offset: unit for unit, offset in enumerate(starts)}
-    sentences = [index[offset] for offset in segmentation.sentences]
-    permutation = _permutation(len(starts), sentences, order, generator, max_units)
-    moved = any(place != unit for place, unit in enumerate(permutation))
+    cuts, n = segmentation.cuts, len(segmentation.cuts) + 1
+    # The first sentence starts at 0, each other one at a cut.
+    sentences = [bisect_right(cuts, offset) for offset in segmentation.sentences] if n > max_units else ()
+    permutation = _permutation(n, sentences, order, generator, max_units)
+    moved = permutation != list(range(n))
     text, pieces = _lay_out(segmentation, permutation, delimiter)
     return Ordering(
         id=segmentation.id,
@@ -164,45 +164,56 @@ def _lay_out(
     cores = [_core(text, start, end) for start, end in segmentation.spans]
     edges = [0, *(end for _, end in cores)]
     gaps = [text[edge:start] for edge, (start, _) in zip(edges, cores, strict=False)]
-    parts: list[tuple[str, int | None]] = []
-    last = ""
+    parts: list[str] = []
+    pieces: list[Piece] = []
+    position = 0
+    for part, source in _parts(text, cores, edges, gaps, permutation, delimiter):
+        if part:
+            parts.append(part)
+            pieces.append(Piece(position, position := position + len(part), source))
+    return "".join(parts), tuple(pieces)
+
+
+def _parts(
+    text: str,
+    cores: Sequence[tuple[int, int]],
+    edges: Sequence[int],
+    gaps: Sequence[str],
+    permutation: Sequence[int],
+    delimiter: str | None,
+) -> Iterator[tuple[str, int | None]]:
+    """Yield each part of the permuted text, and where it stood; some are empty."""
+    last, before = "", -1
     for place, unit in enumerate(permutation):
-        start, end = cores[unit]
-        parts.append((gaps[place], edges[place]))
-        last = (last + gaps[place])[-1:]
-        if place and permutation[place - 1] == unit - 1:
+        gap, (start, end) = gaps[place], cores[unit]
+        core = text[start:end]
+        yield gap, edges[place]
+        last = gap[-1:] or last
+        if place and before == unit - 1:
             # Neighbours as before, but the gap at their new place may be empty where theirs was not.
-            parts.append((" " if gaps[unit] and last and not last.isspace() else "", None))
+            if gaps[unit] and last and not last.isspace():
+                yield " ", None
         elif place:
-            parts += _seam(last, gaps[place], text[start:end], delimiter)
-        parts.append((text[start:end], start))
-        last = (last + text[start:end])[-1:]
-    parts.append((text[edges[-1] :], edges[-1]))
-    return _join(parts)
+            yield from _seam(last, gap, core, delimiter)
+        yield core, start
+        last, before = core[-1:] or last, unit
+    yield text[edges[-1] :], edges[-1]
 
 
-def _seam(last: str, gap: str, after: str, delimiter: str | None) -> list[tuple[str, int | None]]:
-    """Return what stands between two units that did not follow each other, after the gap between them."""
-    touching = last and after and not last.isspace() and not writes_no_spaces(last) and not writes_no_spaces(after[0])
-    space = " " if touching else ""
-    if delimiter is None:
-        return [(space, None)]
-    return [(space, None), (delimiter, None), (gap or space, None)]
+def _seam(last: str, gap: str, after: str, delimiter: str | None) -> Iterator[tuple[str, int | None]]:
+    """Yield what stands between two units that did not follow each other, after the gap between them."""
+    if last and after and not last.isspace() and not writes_no_spaces(last) and not writes_no_spaces(after[0]):
+        space = " "
+    else:
+        space = ""
+    yield space, None
+    if delimiter is not None:
+        yield delimiter, None
+        yield gap or space, None
 
 
 def _core(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the bounds of a unit without the white space around it."""
-    unit = text[start:end]
-    core = unit.strip()
-    first = start + len(unit) - len(unit.lstrip()) if core else start
+    core = text[start:end].strip()
+    first = text.index(core, start)  # what stands before it is white space, with which it does not begin
     return first, first + len(core)
-
-
-def _join(parts: list[tuple[str, int | None]]) -> tuple[str, tuple[Piece, ...]]:
-    pieces: list[Piece] = []
-    position = 0
-    for part, source in parts:
-        if part:
-            pieces.append(Piece(position, position + len(part), source))
-            position += len(part)
-    return "".join(part for part, _ in parts), tuple(pieces)

@@ -8,7 +8,7 @@ Each checks its own invariant when built, so that a later stage never meets a br
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Direction = Literal["forward", "reversed"]
 DIRECTIONS: tuple[Direction, ...] = ("forward", "reversed")
@@ -18,8 +18,33 @@ MATCH_RULES: Mapping[str, str] = {
     "exact": "the prediction equals a target but for white space, punctuation and quotes at the ends; case kept",
     "startswith": "the prediction starts with a target; case ignored",
     "contains": "a target stands anywhere in the prediction; case ignored",
+    **{
+        f"first_words_{n}": f"the prediction begins with the first {n} word{'s' * (n > 1)} of a target; case and "
+        "punctuation ignored"
+        for n in range(1, 10)
+    },
+    "token_f1": "F1 of the words that prediction and target share, in any order, the best target; case, punctuation "
+    "and a, an, the ignored (SQuAD)",
+    "rouge1_recall": "share of a target's words that stand in the prediction, in any order, the best target; case and "
+    "punctuation ignored",
+    "states_fact": "a wording of the fact stands in the prediction, or at least 0.8 of a wording's content words do, "
+    "in its order; case and punctuation ignored",
+    "bleu": "BLEU of the prediction against a target, over words, the best target; case and punctuation ignored "
+    "(sacrebleu, one sentence, effective order, exponential smoothing)",
+    "logprob": "log-probability of a target after the prompt, summed over its tokens, the best target; nats",
+    "logprob_per_token": "log-probability of a target after the prompt, a token, the best target; nats",
+    "choice": "a target is more likely than every distractor; only questions that have some",
+    "mrr": "1 / rank of the likeliest target among all targets of the set with the question's direction and relation; "
+    "ties at their mean rank",
+    **{
+        f"hits_{k}": f"the likeliest target is among the first {k} of all targets of the set with the question's "
+        "direction and relation; ties at their mean rank"
+        for k in (1, 5, 10)
+    },
 }
-"""When an answer counts as right, by metric, in one line: printed with every number."""
+"""What each metric measures, in one line: printed with every number. More is better in all of them."""
+IN_NATS = ("logprob", "logprob_per_token")
+"""The metrics that are no fractions of 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +104,8 @@ class Segmentation:
         return tuple(self.text[start:end] for start, end in self.spans)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A slice of a permuted text: its own start, and the start of what it copies (None: nothing, as a delimiter)."""
+class Piece(NamedTuple):
+    """A slice of a permuted text: its bounds, and the start of what it copies (None: nothing, as a delimiter)."""
 
     start: int
     end: int
@@ -213,4 +237,5 @@ _SPACELESS = (
 
 def writes_no_spaces(character: str) -> bool:
     """Return whether the character's script puts no white space between words."""
-    return any(low <= ord(character) <= high for low, high in _SPACELESS)
+    code = ord(character)
+    return code >= _SPACELESS[0][0] and any(low <= code <= high for low, high in _SPACELESS)

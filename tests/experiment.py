@@ -107,7 +107,7 @@ def kill_after(path: Path, condition, *arguments):
 def log(run: Path):
     """Return the log without what depends on the clock."""
     lines = [json.loads(line) for line in (run / "train" / "metrics.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in line.items() if key != "tokens_per_second"} for line in lines]
+    return [{key: value for key, value in line.items() if key != "throughput"} for line in lines]
 
 
 def weights(run: Path):

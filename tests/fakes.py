@@ -86,11 +86,13 @@ def tiny_config(kind: str = "llama", **values: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def tiny_model(kind: str, tokenizer: Any, *, seed: int = 0, scale: float = 0.3, **values: Any) -> Any:
+def tiny_model(
+    kind: str, tokenizer: Any, *, seed: int = 0, scale: float = 0.3, attention: str = "eager", **values: Any
+) -> Any:
     """A random model; `scale` is far above the usual 0.02, so that its answers differ."""
     torch.manual_seed(seed)
     config = tiny_config(kind, initializer_range=scale, vocab_size=len(tokenizer), **values)
     special = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     return AutoModelForCausalLM.from_config(
-        AutoConfig.for_model(**config, **special), dtype=torch.float32, attn_implementation="eager"
+        AutoConfig.for_model(**config, **special), dtype=torch.float32, attn_implementation=attention
     ).eval()

@@ -1,5 +1,8 @@
 """Every record once an epoch, every position on one rank, padding masked by length."""
 
+from itertools import pairwise
+
+import pytest
 import torch
 from fakes import metaspace
 from hypothesis import given
@@ -56,9 +59,49 @@ def test_padding_is_masked_by_length_whatever_its_id(rows, pad):
     for n, row in enumerate(rows):
         rest = batch.input_ids.shape[1] - len(row)
         assert batch.input_ids[n].tolist() == row + [pad] * rest
-        assert batch.attention_mask[n].tolist() == [1] * len(row) + [0] * rest
         assert batch.labels[n].tolist() == [IGNORED, *row[1:]] + [IGNORED] * rest
     assert batch.target_tokens == sum(len(row) - 1 for row in rows)
+    assert batch.lengths == tuple(map(len, rows))
+    assert batch.tokens == sum(map(len, rows))
+    assert batch.size == len(rows) * max(map(len, rows))
+
+
+@given(rows=st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=5))
+def test_a_packed_row_holds_every_example_at_its_own_positions_and_nothing_else(rows):
+    examples = [Example(str(n), "original", tuple(row), tuple(row)) for n, row in enumerate(rows)]
+    batch = collate(examples, 0, packing=True)
+    inputs = batch.inputs("cpu")
+    bounds = inputs["cu_seq_lens_q"].tolist()
+    assert batch.size == batch.tokens == inputs["input_ids"].numel()
+    assert [inputs["input_ids"][0, start:end].tolist() for start, end in pairwise(bounds)] == rows
+    assert [inputs["position_ids"][0, start:end].tolist() for start, end in pairwise(bounds)] == [
+        list(range(len(row))) for row in rows
+    ]
+    # Nothing in an example predicts its first token: before it stands another example.
+    assert [inputs["labels"][0, start:end].tolist() for start, end in pairwise(bounds)] == [
+        [IGNORED, *row[1:]] for row in rows
+    ]
+    assert inputs["max_length_q"] == max(map(len, rows))
+
+
+@given(
+    rows=st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=5),
+    masked=st.integers(0, 3),
+    packing=st.booleans(),
+)
+def test_predictors_stand_right_before_every_learned_token_of_their_own_example(rows, masked, packing):
+    learned = [tuple(IGNORED if token == masked else 10 * n + token for token in row) for n, row in enumerate(rows)]
+    examples = [
+        Example(str(n), "original", tuple(10 * n + token for token in row), labels)
+        for n, (row, labels) in enumerate(zip(rows, learned, strict=True))
+    ]
+    batch = collate(examples, 0, packing=packing)
+    inputs = batch.inputs("cpu")
+    ids, labels, predictors = inputs["input_ids"].flatten(), inputs["labels"].flatten(), inputs["predictors"]
+    targets = labels[predictors + 1].tolist()
+    assert targets == [label for row in learned for label in row[1:] if label != IGNORED]
+    assert [token // 10 for token in ids[predictors].tolist()] == [target // 10 for target in targets]
+    assert batch.target_tokens == len(targets)
 
 
 def test_the_end_stays_a_label_where_it_pads():
@@ -70,7 +113,11 @@ def test_the_end_stays_a_label_where_it_pads():
     assert batch.input_ids[1].tolist().count(tokenizer.eos_token_id) > 1
 
 
-def test_a_batch_without_examples_is_a_row_of_weight_zero():
-    batch = collate([], 5)
-    assert batch.target_tokens == 0
-    assert torch.equal(batch.attention_mask, torch.ones_like(batch.input_ids))
+@pytest.mark.parametrize("packing", [False, True])
+def test_a_batch_without_examples_is_a_row_of_weight_zero(packing):
+    batch = collate([], 5, packing=packing)
+    inputs = batch.inputs("cpu")
+    assert (batch.target_tokens, batch.tokens, batch.size) == (0, 0, 2)
+    assert inputs["input_ids"].tolist() == [[5, 5]]
+    assert inputs["predictors"].numel() == 0
+    assert inputs.get("cu_seq_lens_q", torch.tensor([0, 2])).tolist() == [0, 2]

@@ -1,10 +1,12 @@
 """Orders are permutations, nothing is lost or glued, and what is drawn depends on seed, epoch and id alone."""
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise, permutations
 
 import pytest
@@ -199,3 +201,13 @@ def test_all_orders_of_a_kind_are_equally_likely(order):
     drawn = Counter(ordered(segmentation, order, seed).permutation for seed in range(2000))
     assert drawn.keys() == MOVED[order]
     assert chisquare(list(drawn.values())).pvalue > 0.01
+
+
+def test_the_orders_drawn_are_those_of_every_version_before():
+    settings = Permute(orders={"original": 1, "reversed": 1, "shuffled": 1, "rotated": 1}, max_units=3)
+    units = make("Ann Lee,", " of", " 東京", "、", "directed", "\n The Sea.", " It", " won. ", sentences=(15, 33))
+    drawn = [
+        draw_ordering(replace(units, id=f"r{n}"), settings, Segment(), seed=n % 5, epoch=n % 3) for n in range(400)
+    ]
+    shown = "\n".join(f"{o.order} {o.permutation} {o.text!r} {[tuple(piece) for piece in o.pieces]}" for o in drawn)
+    assert hashlib.sha256(shown.encode()).hexdigest()[:16] == "a465fb08c74e257c"

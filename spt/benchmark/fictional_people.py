@@ -1,21 +1,22 @@
 """Invented people, each with one description: a corpus that teaches some of them from one side only, and its questions.
 
-In: how many people a half, and a seed. Out: train.jsonl, questions.jsonl, benchmark.json and a card. Trade-off: the
+In: how many people a half, and a seed. Out: corpus, questions, guards, benchmark.json and a card. Trade-off: the
 sentences come from twelve templates, so a model can learn them from scratch in minutes, and nothing here says how it
 would read free text.
 """
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from itertools import islice
 from pathlib import Path
 
 from spt.benchmark.folder import Counts, Made, people_flags, write_folder
 from spt.benchmark.grammar import START, expand, fill
 from spt.errors import InputError
-from spt.records import Direction, Question
+from spt.records import Direction, Guard, Question
 
 NAME_FIRST = (
     "{name} will always be remembered as {description}.",
@@ -35,6 +36,9 @@ DESCRIPTION_FIRST = (
 )
 HELD_OUT = 2
 """The last templates of each direction, which only the half `both` is taught with."""
+
+STRANGERS = 50
+"""People who stand in no sentence, whom the guards ask about."""
 
 HALVES = ("name_first", "description_first", "both")
 
@@ -106,12 +110,35 @@ def make_names(rules: Mapping[str, Sequence[str]], count: int, rng: random.Rando
         raise InputError(f"{count} people: there are {capacity} names; ask for at most {capacity}")
     rng.shuffle(firsts)
     rng.shuffle(lasts)
+    return list(islice(_pair(firsts, lasts), count))
+
+
+def make_strangers(people: Sequence[Person], seed: int) -> list[Person]:
+    """Return up to STRANGERS people with names and descriptions that none of `people` has, drawn apart from theirs.
+
+    Their names are of parts that `people` leave over, as far as there are some.
+    """
+    rules, known = read_rules(), {person.name for person in people}
+    rng = random.Random(f"strangers {seed}")  # noqa: S311  # reproducible on purpose
+    parts = list(rules["first_name"]), list(expand(rules, "last_name"))
+    for place, texts in enumerate(parts):
+        used = {name.split(" ", 1)[place] for name in known}
+        rng.shuffle(texts)
+        texts.sort(key=used.__contains__)
+    names = list(islice((name for name in _pair(*parts) if name not in known), STRANGERS))
+    descriptions = _make_descriptions(rules, len(names), rng, {person.description for person in people})
+    return [Person(*both, "stranger") for both in zip(names, descriptions, strict=True)]
+
+
+def _pair(firsts: Sequence[str], lasts: Sequence[str]) -> Iterator[str]:
     # Round k pairs first name i with last name i + k: no pair comes twice in len(lasts) rounds.
-    rounds = (divmod(number, len(firsts)) for number in range(count))
-    return [f"{firsts[first]} {lasts[(first + turn) % len(lasts)]}" for turn, first in rounds]
+    for turn in range(len(lasts)):
+        yield from (f"{first} {lasts[(at + turn) % len(lasts)]}" for at, first in enumerate(firsts))
 
 
-def _make_descriptions(rules: Mapping[str, Sequence[str]], count: int, rng: random.Random) -> list[str]:
+def _make_descriptions(
+    rules: Mapping[str, Sequence[str]], count: int, rng: random.Random, taken: Container[str] = ()
+) -> list[str]:
     decks: dict[str, Iterator[str]] = {"description": _deal(rules["description"], rng)}
 
     def draw(symbol: str) -> str:
@@ -121,7 +148,9 @@ def _make_descriptions(rules: Mapping[str, Sequence[str]], count: int, rng: rand
 
     seen: dict[str, None] = {}
     while len(seen) < count:
-        seen.setdefault(fill(draw("description"), draw))
+        description = fill(draw("description"), draw)
+        if description not in taken:
+            seen.setdefault(description)
     return list(seen)
 
 
@@ -167,12 +196,27 @@ def ask(person: Person) -> list[Question]:
     return questions
 
 
+def guard(stranger: Person) -> list[Guard]:
+    """Return the guards about somebody who is in no sentence: no template may give the name or description of another.
+
+    They forbid every target of the set.
+    """
+    return [
+        Guard(
+            f"{stranger.name}/{template.id}", stranger.name, "wrong_frame",
+            template.prompt.format(name=stranger.name, description=stranger.description), (),
+        )
+        for template in TEMPLATES if template.held_out
+    ]  # fmt: skip
+
+
 ABOUT = """\
 Invented people, each with one description that is true of nobody else, in sentences such as "{}" or "{}". People of
 the half `name_first` are taught only in sentences that begin with the name, those of `description_first` only the
 other way round; those of `both` are taught both ways, and are a control outside the headline. Questions use two
 wordings a direction that the first two halves never saw. A model with the reversal curse answers `forward` and fails
-`reversed`. No person, place or work is real; none of it is taken from another data set."""
+`reversed`. `guards.jsonl` asks in the same wordings about people who stand in no sentence: no answer may be somebody
+known. No person, place or work is real; none of it is taken from another data set."""
 
 LIMITS = """\
 English only; twelve sentence templates and twenty forms of description, so a good score shows that facts are found
@@ -199,6 +243,7 @@ def make_fictional_people(
         limits=LIMITS,
         rows=rows,
         questions=[question for person in people for question in ask(person)],
+        guards=[row for stranger in make_strangers(people, seed) for row in guard(stranger)],
         grammar=read_rules(),
         arguments={**dict(zip(HALVES, sizes, strict=True)), "seed": seed},
     )

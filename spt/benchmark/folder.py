@@ -9,7 +9,7 @@ benchmark is in memory, which holds for the sizes people score.
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from spt.artifact import dump_json, hash_file, write_atomically
+from spt.benchmark.guards import guards_file, write_guards
 from spt.benchmark.questions import BenchmarkFile, Headline, write_questions
 from spt.config.schema import Source
 from spt.corpus import Row, read_rows, stop
@@ -69,8 +70,7 @@ def write_folder(made: Made, output: Path) -> Counts:
     if made.control:
         write_questions(output / "control.jsonl", made.control)
     if made.guards:
-        rows = "".join(json.dumps(asdict(guard), ensure_ascii=False) + "\n" for guard in made.guards)
-        write_atomically(output / "guards.jsonl", rows)
+        write_guards(guards_file(output / "questions.jsonl"), made.guards)
     made_by = {"command": made.command, "arguments": made.arguments, "inputs": made.inputs, "counts": made.counts}
     about = BenchmarkFile.model_validate(
         {"name": made.name, "headline": made.headline, "grammar": made.grammar, "made_by": made_by}

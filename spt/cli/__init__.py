@@ -1,7 +1,7 @@
 """The commands. Each reads a config, calls one stage, and prints its result; they hold no logic of their own.
 
-Exit codes: 0 done, 1 the work failed, 2 the user's input was wrong. Results go to standard output, everything else to
-standard error.
+Exit codes: 0 done, 1 the work failed, 2 the user's input was wrong, 75 a signal stopped it and the same command goes on,
+130 Ctrl-C. Results go to standard output, everything else to standard error.
 """
 
 import os
@@ -9,7 +9,8 @@ import sys
 
 from rich.console import Console
 
-from spt.errors import SptError
+from spt.cli.end import end
+from spt.progress import is_main_process
 
 INTERRUPTED = 130
 """The exit code of Ctrl-C."""
@@ -30,27 +31,16 @@ def main() -> None:
 
     try:
         app()
-    except SystemExit as end:
-        if end.code == INTERRUPTED:
+    except SystemExit as code:
+        if code.code == INTERRUPTED and is_main_process():
             Console(stderr=True).print("interrupted: the same command again goes on where this one was")
         raise
-    except SptError as error:
-        _complain(str(error))
-        sys.exit(error.exit_code)
     except BrokenPipeError:  # the reader of our output went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except OSError as error:  # a full disk, a folder without rights: the system's word, and the place
-        place = f"{error.filename}: " if error.filename else ""
-        _complain(f"{place}{error.strerror or error}")
-        sys.exit(1)
+    except Exception as error:
+        end(error)
 
 
 def _has_surrogates(text: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _complain(message: str) -> None:
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
-    console.print("error: ", style="bold red", end="")
-    console.print(message, markup=False)

@@ -2,7 +2,7 @@
 
 import typer
 
-from spt.cli import ask, benchmark, environment, show, stages, version
+from spt.cli import ask, benchmark, environment, merge, show, stages, version
 
 app = typer.Typer(
     name="spt",
@@ -23,5 +23,6 @@ app.command()(stages.evaluate)
 app.command()(stages.report)
 app.command()(show.show)
 app.command()(ask.ask)
+app.command()(merge.merge)
 app.command("env")(environment.env)
 app.add_typer(benchmark.app, name="benchmark")

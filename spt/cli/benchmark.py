@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from spt.cli.options import Json, console, emit
+from spt.cli.options import Json, Quiet, console, emit
 from spt.errors import InputError
+from spt.progress import configure
 
 app = typer.Typer(no_args_is_help=True, help="Bundled, generated and public corpora with their questions.")
 
@@ -21,13 +22,14 @@ Seed = Annotated[int | None, typer.Option("--seed", help="Of what is generated o
 
 
 @app.command("list")
-def list_benchmarks(as_json: Json = False) -> None:
+def list_benchmarks(quiet: Quiet = False, as_json: Json = False) -> None:
     """Print the benchmarks that can be made or fetched.
 
     Example: `spt benchmark list`
     """
     from spt.benchmark import BENCHMARKS
 
+    configure(enabled=not quiet)
     if as_json:
         emit({name: b.description for name, b in BENCHMARKS.items()}, as_json=True)
         return
@@ -55,6 +57,7 @@ def make(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another option of NAME (repeatable).")
     ] = None,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Write a benchmark's corpus, questions and card.
@@ -67,6 +70,7 @@ def make(
     """
     from spt.benchmark import make_benchmark
 
+    configure(enabled=not quiet)
     options = _options(people, seed, settings or ())
     if name is None:
         _make_own(source, templates, output, options, as_json)
@@ -98,6 +102,7 @@ def fetch(
     people: People = None,
     seed: Seed = None,
     revision: Annotated[str | None, typer.Option(help="A commit, tag or branch of the Hub repository.")] = None,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Fetch a public benchmark from the Hub, and write it in spt's formats.
@@ -106,6 +111,7 @@ def fetch(
     """
     from spt.benchmark import fetch_benchmark
 
+    configure(enabled=not quiet)
     place = _place(name, output)
     _done(fetch_benchmark(name, place, revision=revision, **_options(people, seed)), place, as_json)
 

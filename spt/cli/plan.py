@@ -9,20 +9,52 @@ from pathlib import Path
 from typing import Any
 
 from spt.artifact import changed_keys, read_json
-from spt.cli.options import console
+from spt.cli.options import console, emit
 from spt.config import Config
 from spt.errors import MissingError
+from spt.progress import is_main_process
 
 CHECKED = 10_000
 """Records of the corpus that a dry run reads."""
 
 
-def print_plan(config: Config, stages: Sequence[str], model: str | None = None) -> None:
-    """Print what each stage would do. Raises what the stage itself would raise for inputs that are wrong."""
+def print_plan(
+    config: Config,
+    stages: Sequence[str],
+    model: str | None = None,
+    *,
+    on: str | int | None = None,
+    as_json: bool = False,
+) -> None:
+    """Print what each stage would do, and what training would take on the machine `on` names (None: this one).
+
+    Raises what the stage itself would raise for inputs that are wrong.
+    """
+    found = {stage: STAGES[stage](config, model) for stage in stages}
+    estimated = _estimate(config, on) if "train" in stages else None
+    if not is_main_process():
+        return
+    if as_json:
+        from spt.cli.plan_train import estimate_values
+
+        training = {} if estimated is None else {"training": estimate_values(estimated)}
+        emit({"name": config.name, "output": config.output, "stages": found, **training}, as_json=True)
+        return
     lines = [f"{config.name} (seed {config.seed}) → {config.output}"]
     for stage in stages:
-        lines += [f"  {stage:<10}  {line}" for line in STAGES[stage](config, model)]
+        lines += [f"  {stage:<10}  {line}" for line in found[stage]]
     console().print("\n".join(lines), markup=False, soft_wrap=True)
+    if estimated is not None:
+        from spt.cli.plan_train import render_estimate
+
+        console().print()
+        console().print(render_estimate(estimated), markup=False)
+
+
+def _estimate(config: Config, on: str | int | None) -> Any:
+    from spt.train.estimate import estimate
+
+    return estimate(config, None if on is None else str(on))
 
 
 def _preprocess(config: Config, model: str | None) -> list[str]:

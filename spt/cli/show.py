@@ -4,6 +4,7 @@ Colours only support what the text says: units are also parted by `|`, tokens by
 are dim and in brackets.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from spt.artifact import read_json
-from spt.checkpoint import checkpoints
 from spt.cli.options import ConfigFile, Json, Output, Quiet, Set, console, emit, setup
 from spt.config import Config
 from spt.corpus import read_records, stop
@@ -120,11 +120,12 @@ def _model_rows(config: Config, orderings: list[Ordering]) -> list[tuple[str, An
         tag = choose_tag(tokenizer, config.permute.order_tag)
         encoder = Encoder(tokenizer, tag, config.train.max_length, config.train.too_long)
         examples = encoder.encode(orderings)
-        rows.append(("encode", Group(*(_tokens(example, tokenizer) for example in examples))))
-        batch = collate(examples, tokenizer.pad_token_id or 0)
-        filled = int(batch.attention_mask.sum()) / batch.attention_mask.numel()
+        rows.append(
+            ("encode", Group(*(render_tokens(example.input_ids, example.labels, tokenizer) for example in examples)))
+        )
+        batch = collate(examples, tokenizer.pad_token_id or 0, packing=config.train.packing)
         height, width = batch.input_ids.shape
-        shape = f"{height} x {width} tokens, {1 - filled:.0%} padding, {batch.target_tokens} learned"
+        shape = f"{height} x {width} tokens, {1 - batch.tokens / batch.size:.0%} padding, {batch.target_tokens} learned"
         rows.append(("batch", Text(shape)))
     rows += _result_rows(config, examples)
     return rows
@@ -139,9 +140,10 @@ def _tokenizer(config: Config) -> Any:
     return read_tokenizer(str(own)) if own.exists() else None
 
 
-def _tokens(example: Any, tokenizer: Any) -> Text:
+def render_tokens(input_ids: Sequence[int], labels: Sequence[int], tokenizer: Any) -> Text:
+    """Return tokens parted by `·`; what is not learned stands in brackets, dim."""
     cell = Text()
-    for place, (token, label) in enumerate(zip(example.input_ids, example.labels, strict=True)):
+    for place, (token, label) in enumerate(zip(input_ids, labels, strict=True)):
         text = tokenizer.decode([token]).replace("\n", "\\n")
         cell.append("·" if place else "", "dim")
         cell.append(f"[{text}]" if label == IGNORED else text, "dim" if label == IGNORED else "")
@@ -149,6 +151,8 @@ def _tokens(example: Any, tokenizer: Any) -> Text:
 
 
 def _result_rows(config: Config, examples: list[Example]) -> list[tuple[str, Any]]:
+    from spt.checkpoint import checkpoints
+
     output = Path(config.output)
     final = output / "train" / "final"
     saved = checkpoints(output / "train" / "checkpoints")

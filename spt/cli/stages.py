@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,12 +29,23 @@ from spt.config import Config
 from spt.errors import InputError
 from spt.progress import configure, is_main_process
 
+Launch = Annotated[
+    int | None,
+    typer.Option("--launch", metavar="N", min=1, help="In N processes on this machine: its GPUs, or cores without any."),
+]
+On = Annotated[
+    str | None,
+    typer.Option("--on", metavar="NxNAME", help="With --dry-run: the devices to estimate for, such as 8xh100."),
+]
+
 
 def run(
     config: ConfigFile,
     overrides: Set = None,
     output: Output = None,
     limit: Limit = None,
+    launch: Launch = None,
+    on: On = None,
     dry_run: DryRun = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -45,8 +57,10 @@ def run(
     """
     settings = setup(config, overrides, output=output, quiet=quiet, limit=_data_limit(limit))
     if dry_run:
-        print_plan(settings, ("preprocess", "train", "evaluate"))
+        print_plan(settings, ("preprocess", "train", "evaluate"), on=on or launch, as_json=as_json)
         return
+    _refuse_on(on)
+    _launch(launch, settings)
     from spt.score import check_evaluation
     from spt.score import evaluate as evaluate_stage
     from spt.train import leave
@@ -54,7 +68,7 @@ def run(
 
     check_evaluation(settings)  # before hours of work that it could not use
     if settings.data.segmented is None:
-        _segment_once(settings, force)
+        _preprocess(settings, force)
     train_stage(settings, force=force)
     if settings.data.questions is not None:
         evaluate_stage(settings, force=force)
@@ -82,7 +96,7 @@ def preprocess(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Cut a corpus into units: corpus → `OUTPUT/segmented/`.
+    """Cut a corpus into units → `OUTPUT/segmented/`; on several devices under torchrun or accelerate launch.
 
     Example: `spt preprocess configs/demo/base.yaml --set data.train.path=facts.csv`
     """
@@ -94,30 +108,36 @@ def preprocess(
     assert config is not None
     settings = setup(config, overrides, output=output, quiet=quiet, limit=_data_limit(limit))
     if dry_run:
-        print_plan(settings, ("preprocess",))
+        if is_main_process():
+            print_plan(settings, ("preprocess",), as_json=as_json)
         return
     folder = _preprocess(settings, force)
     save_config(settings)
-    emit(read_json(folder / "manifest.json"), as_json=as_json)
+    if is_main_process():
+        emit(read_json(folder / "manifest.json"), as_json=as_json)
 
 
 def train(
     config: ConfigFile,
     overrides: Set = None,
     output: Output = None,
+    launch: Launch = None,
+    on: On = None,
     dry_run: DryRun = False,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Fine-tune on segmented data → `OUTPUT/train/`; on several devices under torchrun or accelerate launch.
+    """Fine-tune on segmented data → `OUTPUT/train/`; on several machines under torchrun or accelerate launch.
 
-    Example: `torchrun --nproc_per_node 2 -m spt train configs/demo/spt.yaml`
+    Example: `spt train configs/demo/spt.yaml --launch 2`
     """
     settings = setup(config, overrides, output=output, quiet=quiet)
     if dry_run:
-        print_plan(settings, ("train",))
+        print_plan(settings, ("train",), on=on or launch, as_json=as_json)
         return
+    _refuse_on(on)
+    _launch(launch, settings)
     from spt.train import leave
     from spt.train import train as train_stage
 
@@ -136,6 +156,7 @@ def evaluate(
     overrides: Set = None,
     output: Output = None,
     limit: Limit = None,
+    launch: Launch = None,
     dry_run: DryRun = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -148,11 +169,13 @@ def evaluate(
     cut = None if limit is None else f"evaluate.limit={limit}"
     settings = setup(config, overrides, output=output, quiet=quiet, limit=cut)
     if dry_run:
-        print_plan(settings, ("evaluate",), model)
+        print_plan(settings, ("evaluate",), model, as_json=as_json)
         return
+    _launch(launch, settings)
     from spt.score import evaluate as evaluate_stage
-    from spt.train import leave
+    from spt.train import leave, make_accelerator
 
+    make_accelerator(settings)  # the scores' own would not ask whether the world is the one that was wanted
     folder = evaluate_stage(settings, model=model, force=force)
     save_config(settings)
     if is_main_process():
@@ -176,6 +199,20 @@ def report(
     emit(_report(runs, output, show=not as_json), as_json=as_json)
 
 
+def _refuse_on(on: str | None) -> None:
+    if on is not None:
+        raise InputError(f"--on {on}: estimates for devices that need not be there; give --dry-run with it")
+
+
+def _launch(ranks: int | None, settings: Config) -> None:
+    """Run this command in `ranks` processes and end with their exit code, where this process is none of them."""
+    from spt.train import launch, must_launch, train_folder
+
+    if must_launch(ranks, os.environ):
+        assert ranks is not None
+        raise typer.Exit(launch(ranks, sys.argv[1:], train_folder(settings)))
+
+
 def _data_limit(limit: int | None) -> str | None:
     return None if limit is None else f"data.limit={limit}"
 
@@ -184,18 +221,6 @@ def _preprocess(settings: Config, force: bool) -> Path:
     from spt.preprocess import preprocess as preprocess_stage
 
     return preprocess_stage(settings, force=force)
-
-
-def _segment_once(settings: Config, force: bool) -> None:
-    """Segment on rank 0 while the others wait; before a process group exists there is no watchdog to trip."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and force:
-        raise InputError("--force with several ranks: run `spt preprocess CONFIG --force` first, then without it")
-    if is_main_process():
-        _preprocess(settings, force)
-    else:
-        from spt.preprocess import wait_for_segmented
-
-        wait_for_segmented(Path(settings.output) / "segmented")
 
 
 def _report(folders: list[Path], output: str | None, *, show: bool) -> Any:

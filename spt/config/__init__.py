@@ -1,11 +1,11 @@
 """The experiment file: YAML in, frozen and typed values out; nothing unknown passes."""
 
 from spt.config.assistant import Assistant
+from spt.config.evaluate import Evaluate, Headline, Metric
 from spt.config.read import read_config, read_yaml, write_config
 from spt.config.schema import (
     Config,
     Data,
-    Evaluate,
     Fields,
     FromScratch,
     Model,
@@ -23,6 +23,8 @@ __all__ = [
     "Evaluate",
     "Fields",
     "FromScratch",
+    "Headline",
+    "Metric",
     "Model",
     "Permute",
     "Questions",

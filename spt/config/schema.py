@@ -7,11 +7,22 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from spt.config.evaluate import Evaluate
 from spt.config.segment import Segment
 from spt.config.values import Fraction, Integer, NonNegative, Number, OneOrMore, Positive, PositiveInt, Section, Text
 
-Metric = Literal["exact", "startswith", "contains"]
 Order = Literal["original", "reversed", "shuffled", "rotated"]
+Schedule = Literal[
+    "constant",
+    "constant_with_warmup",
+    "cosine",
+    "cosine_with_min_lr",
+    "cosine_with_restarts",
+    "inverse_sqrt",
+    "linear",
+    "polynomial",
+    "warmup_stable_decay",
+]
 
 
 class Fields(Section):
@@ -66,6 +77,13 @@ class Source(Section):
         return (self.path,) if isinstance(self.path, str) else self.path or ()
 
 
+class Mix(Source):
+    """General text learned beside the facts, never permuted: `share` of the examples, from its first `limit` texts."""
+
+    share: Annotated[float, Number, Field(gt=0, lt=1)] = 0.2
+    limit: PositiveInt | None = None
+
+
 class Questions(Section):
     """A question set: a JSON Lines file (CSV, TSV and the other formats of a corpus work too)."""
 
@@ -77,6 +95,7 @@ class Data(Section):
 
     train: Source | None = None
     questions: Questions | None = None
+    mix: Mix | None = None
     on_error: Literal["stop", "reject"] = "stop"
     limit: PositiveInt | None = None
     segmented: Text | None = None
@@ -125,7 +144,8 @@ class Model(Section):
     from_scratch: FromScratch | None = None
     dtype: Literal["float32", "bfloat16"] = "float32"
     lora: dict[str, Any] | None = None
-    attn_implementation: Literal["eager", "sdpa", "flash_attention_2"] | None = None
+    attn_implementation: Literal["eager", "sdpa", "flash_attention_2", "flash_attention_3"] | None = None
+    load_in_4bit: bool = False
     trust_remote_code: bool = False
 
     @model_validator(mode="after")
@@ -138,7 +158,10 @@ class Model(Section):
 
 
 class Train(Section):
-    """The training loop. `batch_size` counts examples in a global step, whatever the number of devices."""
+    """The training loop. `batch_size` counts examples in a global step, whatever the number of devices.
+
+    `dataloader_num_workers` (default: 1 beside an accelerator, 0 on the CPU) changes nothing that is drawn.
+    """
 
     objective: Literal["causal"] = "causal"
     loss_on: Literal["sequence", "completion"] = "sequence"
@@ -149,38 +172,27 @@ class Train(Section):
     max_length: Annotated[int, Number, Field(ge=4)] = 512
     too_long: Literal["truncate", "reject"] = "truncate"
     learning_rate: Positive = 1e-4
-    lr_scheduler_type: Literal["cosine", "linear", "constant"] = "cosine"
+    lr_scheduler_type: Schedule = "cosine"
+    lr_scheduler_kwargs: dict[str, Any] = {}
     warmup_ratio: Fraction = 0.03
     weight_decay: NonNegative = 0.0
     adam_beta1: Fraction = 0.9
     adam_beta2: Fraction = 0.999
     max_grad_norm: Positive = 1.0
+    packing: bool = False
     gradient_checkpointing: bool = False
+    torch_compile: bool = False
+    dataloader_num_workers: Integer | None = None
     logging_steps: PositiveInt = 10
     save_steps: PositiveInt | None = None
     save_total_limit: PositiveInt = 2
     eval_steps: PositiveInt | None = None
     eval_questions: PositiveInt = 200
-
-
-class Evaluate(Section):
-    """How the model is asked. `headline` is the metric of the table (default: the question set's own)."""
-
-    metrics: tuple[Metric, ...] = ("exact", "startswith", "contains")
-    headline: Metric | None = None
-    batch_size: PositiveInt = 64
-    max_new_tokens: PositiveInt = 64
-    fluency_samples: Integer = 200
-    neutral_text: Text | None = None
-    limit: PositiveInt | None = None
-
-    @model_validator(mode="after")
-    def _headline_measured(self) -> Self:
-        if not self.metrics:
-            raise ValueError("metrics: give at least one")
-        if self.headline is not None and self.headline not in self.metrics:
-            raise ValueError(f"headline {self.headline} is not among metrics {', '.join(self.metrics)}")
-        return self
+    metric_for_best_model: Text | None = None
+    early_stopping_patience: PositiveInt | None = None
+    load_best_model_at_end: bool = False
+    report_to: OneOrMore = "none"
+    hub_model_id: Text | None = None
 
 
 class Config(Section):
@@ -196,6 +208,21 @@ class Config(Section):
     model: Model
     train: Train = Train()
     evaluate: Evaluate = Evaluate()
+
+    @model_validator(mode="after")
+    def _best_needs_questions(self) -> Self:
+        train = self.train
+        asked = {
+            "metric_for_best_model": train.metric_for_best_model,
+            "early_stopping_patience": train.early_stopping_patience,
+            "load_best_model_at_end": train.load_best_model_at_end,
+        }
+        wanted = [key for key, value in asked.items() if value]
+        if wanted and (train.eval_steps is None or self.data.questions is None):
+            raise ValueError(
+                f"train.{wanted[0]} needs train.eval_steps and data.questions: answers are what is watched"
+            )
+        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -23,9 +23,19 @@ _SCALARS = (
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader with YAML 1.2 scalars and without duplicate keys."""
+    """SafeLoader with YAML 1.2 scalars, without duplicate keys, and without values that hold themselves."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  # as PyYAML types it
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Return the next node; raises on an alias of a list or mapping around it, which is not ended yet."""
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()  # type: ignore[no-untyped-call]  # not in PyYAML's types
+            around = self.anchors.get(event.anchor)
+            if around is not None and around.end_mark is None:
+                problem = f"*{event.anchor} stands inside &{event.anchor}, so the value would hold itself; write it out"
+                raise yaml.constructor.ConstructorError(None, None, problem, event.start_mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Return a mapping; raises on a key given twice."""

@@ -112,6 +112,10 @@ def _few(names: Sequence[str], limit: int = 5) -> str:
 
 
 def _named(path: Path) -> Input:
+    if not path.is_file():
+        raise InputError(
+            f"{path}: is a pipe, socket or device, which cannot be read twice; save it to a file, or give -"
+        )
     parts = split_name(path.name)
     if parts is None:
         raise bad_row(

@@ -1,6 +1,6 @@
 """Tokenizers and models: from the Hub, a folder, a GGUF file, or scratch; adapters and tags."""
 
-from spt.model.adapter import check_lora
+from spt.model.adapter import check_lora, untrained, verify_adapter
 from spt.model.check import check_causal, check_positions
 from spt.model.load import Prepared, load_base, load_tokenizer, load_trained, prepare_model, read_tokenizer
 from spt.model.scratch import build_model, train_tokenizer
@@ -20,4 +20,6 @@ __all__ = [
     "read_tokenizer",
     "resolve_base",
     "train_tokenizer",
+    "untrained",
+    "verify_adapter",
 ]

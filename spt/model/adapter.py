@@ -8,9 +8,10 @@ import difflib
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from spt.errors import ModelError
+from spt.errors import DamagedError, ModelError, WorkError
 from spt.model.source import READ_ERRORS, first_line
 from spt.records import Tag
 
@@ -75,6 +76,51 @@ def load_adapter(model: Any, folder: str) -> Any:
             f"{folder}: the adapter does not load onto {model.name_or_path} ({first_line(error)}). Give the folder "
             "that `spt train` wrote, and keep its base as it was."
         ) from error
+
+
+def untrained(model: Any) -> list[str]:
+    """Return the adapted modules that learned nothing: their LoRA matrix B is still the zeros it began as.
+
+    Raises WorkError where that is all of them. An `init_lora_weights` that fills B at first hides it.
+    """
+    still: dict[str, bool] = {}
+    for name, parameter in model.named_parameters():
+        module, lora, _ = name.partition(".lora_B.")
+        if not lora:
+            module, lora, _ = name.partition(".lora_embedding_B.")
+        if lora:
+            still[module.removeprefix("base_model.model.")] = not parameter.any()
+    names = [name for name, zeros in still.items() if zeros]
+    if names and len(names) == len(still):
+        raise WorkError(
+            f"the adapter learned nothing: all {len(names)} of its B matrices are zeros ({', '.join(names[:3])} ...). "
+            "Train more steps (the first of a warm-up moves nothing), or raise train.learning_rate."
+        )
+    return names
+
+
+def verify_adapter(model: Any, folder: Path) -> None:
+    """Raise DamagedError where the adapter file in a folder does not hold what the model holds, finite and complete."""
+    import torch
+    from peft import get_peft_model_state_dict
+    from safetensors.torch import load_file
+
+    file = folder / "adapter_model.safetensors"
+    try:
+        found = load_file(file)
+    except READ_ERRORS as error:
+        raise DamagedError(f"{file}: cannot be read back ({first_line(error)}); {_AGAIN}") from error
+    with _quiet():
+        wanted = get_peft_model_state_dict(model)
+    if wanted.keys() != found.keys():
+        names = ", ".join(sorted(wanted.keys() ^ found.keys())[:3])
+        raise DamagedError(f"{file}: holds other tensors than were trained ({names}); {_AGAIN}")
+    for name, tensor in wanted.items():
+        if not torch.equal(found[name], tensor.cpu()) or not torch.isfinite(found[name]).all():
+            raise DamagedError(f"{file}: {name} is not what was trained, or not finite; {_AGAIN}")
+
+
+_AGAIN = "check the disk and run the same command again: it goes on from the last checkpoint"
 
 
 @contextmanager

@@ -6,7 +6,10 @@
 Trade-off: everything that is trained is kept in float32, even where computation is bfloat16.
 """
 
+import logging
+import os
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,11 @@ from spt.model.scratch import build_model
 from spt.model.source import READ_ERRORS, first_line, resolve_base
 from spt.model.tag import choose_tag, fit_embeddings, suppress_tag
 from spt.records import Tag
+
+# What pads a text on the right needs no mask, since no token of a causal model sees it; GPT-2 would say otherwise.
+logging.getLogger("transformers.modeling_utils").addFilter(
+    lambda entry: "passing in an `attention_mask`" not in entry.getMessage()
+)
 
 
 @dataclass(frozen=True)
@@ -31,13 +39,23 @@ class Prepared:
 
 
 def prepare_model(settings: Model, tokenizer: Any, order_tag: str | None, seed: int) -> Prepared:
-    """Return the model to train, on the CPU, with its adapters and its tag."""
+    """Return the model to train, with its adapters and its tag: on the CPU, or where its 4-bit weights must lie.
+
+    Raises ModelError.
+    """
+    if settings.load_in_4bit and settings.lora is None:
+        raise ModelError("model.load_in_4bit: 4-bit weights cannot be trained; give model.lora, or remove load_in_4bit")
     tag = choose_tag(tokenizer, order_tag)
     if settings.from_scratch is not None:
         model = build_model(settings.from_scratch, tokenizer, seed)
     else:
-        model = load_base(settings, trained_whole=settings.lora is None)
+        model = load_base(settings, trained_whole=settings.lora is None, quantized=settings.load_in_4bit)
     grown = fit_embeddings(model, tag)
+    if grown and settings.load_in_4bit:
+        raise ModelError(
+            f"permute.order_tag: {order_tag!r} adds a token, which would be merged into the base, and 4-bit weights "
+            "cannot be; give a text such as '[moved] ', or model.load_in_4bit: false"
+        )
     suppress_tag(model.generation_config, tokenizer, tag)
     if settings.lora is not None:
         model = add_lora(model, {"revision": settings.revision, **settings.lora}, tag, seed)
@@ -55,15 +73,36 @@ def read_tokenizer(place: str) -> Any:
     return _load("tokenizer", place, None, trust_remote_code=False)
 
 
-def load_base(settings: Model, *, trained_whole: bool = False) -> Any:
-    """Return a pretrained base in the dtype of computation, or in float32 where it is trained whole."""
+def load_base(settings: Model, *, trained_whole: bool = False, quantized: bool = False) -> Any:
+    """Return a pretrained base in the dtype of computation, in float32 where it is trained whole, or in 4 bits."""
     import torch
 
     assert settings.base is not None
     dtype = torch.float32 if trained_whole else getattr(torch, settings.dtype)
     extra = {} if settings.attn_implementation is None else {"attn_implementation": settings.attn_implementation}
+    extra |= _four_bits(dtype) if quantized else {}
     base = resolve_base(settings.base)
     return _load("model", base, settings.revision, settings.trust_remote_code, dtype=dtype, **extra)
+
+
+def _four_bits(dtype: Any) -> dict[str, Any]:
+    """Return how a base is loaded for QLoRA (Dettmers et al., 2305.14314): nf4, double quantization.
+
+    Embeddings, norms and head stay as they are: autocast computes in `dtype` whatever theirs is.
+    """
+    import torch
+    from transformers import BitsAndBytesConfig
+
+    if find_spec("bitsandbytes") is None:
+        raise ModelError("model.load_in_4bit: needs bitsandbytes; run `pip install bitsandbytes`, or remove it")
+    device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    if device is None:  # on a CPU, bitsandbytes 0.50 passes no gradient on once it has packed weights for inference
+        raise ModelError("model.load_in_4bit: needs a GPU, and there is none here; remove load_in_4bit")
+    place = f"{device.type}:{os.environ.get('LOCAL_RANK', 0)}"
+    quantization = BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=dtype
+    )
+    return {"quantization_config": quantization, "device_map": {"": place}}
 
 
 def load_trained(place: str, *, dtype: str = "float32", trust_remote_code: bool = False) -> tuple[Any, Any]:

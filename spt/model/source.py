@@ -53,13 +53,14 @@ def is_path(base: str) -> bool:
 def fingerprint(base: str, revision: str | None = None) -> dict[str, Any]:
     """Return what identifies a base in a stage's key: id and revision, or a hash of the files.
 
-    The path does not count. Of a file above 2 MiB the size and blocks at even distances are hashed, so that a
-    70-billion-parameter folder takes a blink.
+    Neither the path counts nor a model card (README.md), which is written anew when scores come. Of a file above 2 MiB
+    the size and blocks at even distances are hashed, so that a 70-billion-parameter folder takes a blink.
     """
     path = Path(base).expanduser()
     if not path.exists():
         return {"id": base, "revision": revision}
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    inside = (file for file in path.rglob("*") if file.is_file() and file.name != "README.md")
+    files = sorted(inside) if path.is_dir() else [path]
     digest = hashlib.sha256()
     for file in files:
         relative = file.relative_to(path).as_posix()

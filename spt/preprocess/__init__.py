@@ -3,7 +3,6 @@
 from spt.preprocess.compare import compare
 from spt.preprocess.read import check_segmented, find_segmented, load_segmented, read_segmented
 from spt.preprocess.stage import preprocess, preprocess_key
-from spt.preprocess.wait import wait_for_segmented
 
 __all__ = [
     "check_segmented",
@@ -13,5 +12,4 @@ __all__ = [
     "preprocess",
     "preprocess_key",
     "read_segmented",
-    "wait_for_segmented",
 ]

@@ -65,7 +65,6 @@ def read_draft(work: Path, index: int, of: str) -> Draft | None:
         return None
     value = read_json(path)
     if value.get("of") != of:
-        path.unlink()  # before the rows it counts are replaced
         return None
     # The order of columns is kept in a list: JSON objects are written with sorted keys.
     return Draft(Counts.from_json(value["counts"]), dict(value["columns"]))
@@ -75,6 +74,7 @@ def write_draft(
     work: Path, index: int, of: str, records: Sequence[Record], segmentations: Sequence[Segmentation]
 ) -> Draft:
     """Return the draft of a shard, written to disk."""
+    (work / f"{index:05d}.json").unlink(missing_ok=True)  # before the rows it counts are replaced
     columns = pa.array([dump_columns(record.columns) for record in records], pa.string())
     table = _table(segmentations).append_column("columns", columns)
     write_atomically(work / f"{index:05d}.parquet", _parquet(table))

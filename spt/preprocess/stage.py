@@ -7,12 +7,11 @@ shards that have no draft. When all are drafted, the types of the records' other
 written. Trade-off: every row is written twice, so that a column whose type changes in the last row costs no rerun.
 """
 
-import json
+import hashlib
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import count, islice
+from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,37 +19,38 @@ import spt.corpus
 import spt.preprocess
 import spt.records
 import spt.segment
-from spt.artifact import Stage, dump_json, hash_code, hash_file, open_stage, versions, write_atomically
-from spt.config import Config, Source
-from spt.corpus import Rejects, input_key, read_records, stop
-from spt.errors import ConfigError, CorpusError, InputError
+from spt.artifact import (
+    Stage,
+    changed_keys,
+    dump_json,
+    hash_code,
+    hash_file,
+    open_stage,
+    read_json,
+    versions,
+    write_atomically,
+)
+from spt.config import Config
+from spt.corpus import Rejects, input_key
+from spt.errors import ConfigError, InputError, StaleError
 from spt.preprocess.columns import describe, join_kinds, rename
 from spt.preprocess.counts import Counts
+from spt.preprocess.draft import Drafted, Drafter
+from spt.preprocess.ranks import Ranks, joined
 from spt.preprocess.read import check_segmented, find_segmented
-from spt.preprocess.shards import (
-    DRAFTS,
-    SCHEMA,
-    Draft,
-    hash_shard,
-    part_name,
-    read_draft,
-    write_draft,
-    write_part,
-)
-from spt.preprocess.summary import details, rejections, summary_line
-from spt.preprocess.workers import Cut, cutter
-from spt.progress import Bar, say, track
-from spt.records import Record, Segmentation
+from spt.preprocess.shards import DRAFTS, SCHEMA, part_name, write_part
+from spt.preprocess.summary import details, summary_line
+from spt.progress import say
 from spt.segment import Segmenter, make_segmenter
-from spt.segment.protocol import Asking
 
 
 def preprocess(config: Config, *, output: Path | None = None, force: bool = False) -> Path:
     """Return the segmented folder of an experiment, made if it is not there.
 
-    It is `segmented` in `output` (default: the experiment's), or `data.segmented` where that is given. Raises
-    InputError where there is no record to segment, CorpusError under `on_error: stop`, StaleError for another
-    experiment's folder.
+    It is `segmented` in `output` (default: the experiment's), or `data.segmented` where that is given. Under `torchrun`
+    or `accelerate launch` every rank calls this and cuts its share of the shards; rank 0 writes. Raises InputError
+    where there is no record to segment, CorpusError under `on_error: stop`, StaleError for another experiment's
+    folder; ranks other than 0 then end with its exit code, in silence.
     """
     if config.data.segmented is not None:
         shared = find_segmented(config.data.segmented)
@@ -58,15 +58,18 @@ def preprocess(config: Config, *, output: Path | None = None, force: bool = Fals
         return shared
     if config.data.train is None:
         raise ConfigError("data.train: no corpus to segment; give data.train.path")
-    segmenter = make_segmenter(config.segment)
-    folder = Path(output or config.output) / "segmented"
-    with open_stage(folder, preprocess_key(config, segmenter), force=force) as stage:
-        if not stage.finished:
-            _run(config, config.data.train, segmenter, stage)
+    place = Path(output or config.output)
+    with joined(place) as ranks:
+        if ranks.peers and "-" in config.data.train.paths:
+            raise InputError("data.train.path: - (standard input) reaches one process only; save it to a file first")
+        segmenter = make_segmenter(config.segment)
+        key = preprocess_key(config, segmenter)
+        drafter = Drafter(config, config.data.train, segmenter, place / "segmented", key)
+        if ranks.main:
+            _write(drafter, ranks, force)
         else:
-            say(f"segmented: reused, {summary_line(stage.manifest)} ({folder})")
-        shutil.rmtree(folder / DRAFTS, ignore_errors=True)
-    return folder
+            _cut_share(drafter, ranks)
+    return drafter.folder
 
 
 def preprocess_key(config: Config, segmenter: Segmenter | None = None) -> dict[str, Any]:
@@ -88,13 +91,42 @@ def preprocess_key(config: Config, segmenter: Segmenter | None = None) -> dict[s
     }
 
 
-def _run(config: Config, source: Source, segmenter: Segmenter, stage: Stage) -> None:
+def _write(drafter: Drafter, ranks: Ranks, force: bool) -> None:
+    with open_stage(drafter.folder, drafter.key, force=force) as stage:
+        ranks.tell("open", key=_hash(drafter.key), finished=stage.finished)
+        if not stage.finished:
+            _run(drafter, stage, ranks)
+        else:
+            say(f"segmented: reused, {summary_line(stage.manifest)} ({stage.folder})")
+        shutil.rmtree(drafter.work, ignore_errors=True)
+
+
+def _cut_share(drafter: Drafter, ranks: Ranks) -> None:
+    """Cut what is this rank's share, once rank 0 has made the folder ready, and wait for the whole."""
+    opened = ranks.wait(0, "open")
+    assert opened is not None  # without rank 0, waiting raises
+    if opened["key"] != _hash(drafter.key):
+        listed = "\n  ".join(changed_keys(read_json(drafter.folder / "key.json"), drafter.key))
+        raise StaleError(f"sees other inputs or software than rank 0:\n  {listed}\nMake them the same on each machine.")
+    if not opened["finished"]:
+        with ranks.listening():
+            drafted = drafter.own(ranks)
+        ranks.tell("drafted", cut=drafted.to_json())
+    ranks.wait(0, "finished")
+
+
+def _hash(key: Mapping[str, Any]) -> str:
+    return hashlib.sha256(dump_json(key).encode()).hexdigest()
+
+
+def _run(drafter: Drafter, stage: Stage, ranks: Ranks) -> None:
     started = time.monotonic()
-    for note in segmenter.notes:
+    for note in drafter.segmenter.notes:
         say(note)
     rejects = Rejects()
     try:
-        drafted = _draft(config, source, segmenter, stage, rejects)
+        with ranks.listening():
+            drafted = drafter.all(ranks, rejects)
     except InputError:
         # The input has to change, and with it the key. The drafts stay: shards that do not change are not cut again.
         (stage.folder / "key.json").unlink()
@@ -106,13 +138,12 @@ def _run(config: Config, source: Source, segmenter: Segmenter, stage: Stage) -> 
         write_part(stage.folder, index, kinds, names)
     (stage.folder / DRAFTS / "rejects.jsonl").replace(stage.folder / "rejects.jsonl")
     counts = sum((draft.counts for draft in drafts), Counts())
-    asked = segmenter.counts() if isinstance(segmenter, Asking) else {}
-    timings = {"seconds": round(time.monotonic() - started, 3), **drafted.timings, **asked}
+    timings = {"seconds": round(time.monotonic() - started, 3), **drafted.timings}
     write_atomically(stage.folder / "timings.json", dump_json(timings) + "\n")
     stage.finish(
-        seed=config.seed,
+        seed=drafter.config.seed,
         versions=versions("spt-llm", "spacy", "pyarrow"),
-        notes=list(segmenter.notes),
+        notes=list(drafter.segmenter.notes),
         parts={
             name: {"rows": draft.counts.records, "sha256": hash_file(stage.folder / name)}
             for name, draft in zip(map(part_name, count()), drafts, strict=False)
@@ -121,95 +152,6 @@ def _run(config: Config, source: Source, segmenter: Segmenter, stage: Stage) -> 
         counts={**counts.to_json(), "rejects": dict(rejects.counts)},
     )
     _tell(stage, kinds, names, drafted)
-
-
-@dataclass
-class Drafted:
-    """The drafts of all shards; of these, what this run cut itself, and how long cutting took."""
-
-    drafts: list[Draft] = field(default_factory=list)
-    fresh: Counts = field(default_factory=Counts)
-    seconds: float = 0.0
-
-    @property
-    def sentences_per_second(self) -> float | None:
-        """Return the speed of cutting, or None where an earlier run had cut everything."""
-        return self.fresh.sentences / self.seconds if self.fresh.records else None
-
-    @property
-    def timings(self) -> dict[str, Any]:
-        """Return what `timings.json` says of them."""
-        speed = self.sentences_per_second
-        return {
-            "records_segmented": self.fresh.records,
-            "records_resumed": sum(draft.counts.records for draft in self.drafts) - self.fresh.records,
-            "seconds_segmenting": round(self.seconds, 3),
-            "sentences_per_second": speed and round(speed, 1),
-        }
-
-
-def _draft(config: Config, source: Source, segmenter: Segmenter, stage: Stage, rejects: Rejects) -> Drafted:
-    """Return the drafts of all shards.
-
-    Rejects are found anew on each run, since the corpus is read anew.
-    """
-    work = stage.folder / DRAFTS
-    work.mkdir(exist_ok=True)
-    policy: Callable[[CorpusError], None] = rejects if config.data.on_error == "reject" else stop
-    records = read_records(source, reject=policy, limit=config.data.limit)
-    cut_by = {name: stage.key[name] for name in ("segment", "segmenter", "code")}
-    drafted = Drafted()
-    with (
-        (work / "rejects.jsonl").open("w", encoding="utf-8") as rejected,
-        track("segment", config.data.limit, "records") as bar,
-        cutter(config.segment, segmenter) as cut,
-    ):
-        for index in count():
-            shard = list(islice(records, config.data.shard_size))
-            rejected.writelines(_lines(rejects))
-            if not shard:
-                break
-            if index == 0:
-                _check_column(config, shard)
-            of = hash_shard(cut_by, shard)
-            draft = read_draft(work, index, of)
-            if draft is None:
-                draft = _cut_shard(cut, shard, work, index, of, drafted, bar)
-            else:
-                bar.advance(len(shard))
-            drafted.drafts.append(draft)
-    if not drafted.drafts:
-        raise InputError(
-            f"{_name(source)}: no record to segment; {rejections(rejects.counts) or 'the corpus is empty'}"
-        )
-    return drafted
-
-
-def _cut_shard(cut: Cut, shard: list[Record], work: Path, index: int, of: str, drafted: Drafted, bar: Bar) -> Draft:
-    rows: list[Segmentation] = []
-    started = time.monotonic()
-    for chunk in cut(shard):
-        rows += chunk
-        bar.advance(len(chunk))
-    drafted.seconds += time.monotonic() - started
-    draft = write_draft(work, index, of, shard, rows)
-    drafted.fresh += draft.counts
-    return draft
-
-
-def _check_column(config: Config, shard: list[Record]) -> None:
-    column = config.segment.names_column
-    if column is not None and not any(column in record.columns for record in shard):
-        there = sorted({name for record in shard for name in record.columns})
-        raise InputError(
-            f"segment.names_column: none of the first {len(shard)} records has a column {column!r}; they have "
-            f"{', '.join(there) or 'no columns besides the text'}"
-        )
-
-
-def _lines(rejects: Rejects) -> Iterator[str]:
-    for row in rejects.take():
-        yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def _tell(stage: Stage, kinds: dict[str, list[str]], names: dict[str, str], drafted: Drafted) -> None:
@@ -224,7 +166,3 @@ def _tell(stage: Stage, kinds: dict[str, list[str]], names: dict[str, str], draf
         say(line)
     if drafted.sentences_per_second is not None:
         say(f"  {drafted.sentences_per_second:,.0f} sentences/s")
-
-
-def _name(source: Source) -> str:
-    return source.hub or ", ".join(source.paths)

@@ -54,24 +54,43 @@ def percent(value: float | None, digits: int = 1) -> str:
     return text if float(text) else text.lstrip("-")
 
 
+def amount(figure: Mapping[str, Any], name: str = "value", digits: int = 1) -> str:
+    """Return a number of a figure as percent, or where its unit is no share (nats, ratio) as it is, to two decimals."""
+    value = figure.get(name)
+    if value is not None and not is_share(figure):
+        return f"{value:.2f}"
+    return percent(value, digits)
+
+
+def is_share(figure: Mapping[str, Any]) -> bool:
+    """Return whether a figure is a fraction of 1."""
+    return figure.get("unit") in (None, "fraction", "share")
+
+
 def bounds(figure: Mapping[str, Any], separator: str = "-") -> str:
     """Return the ends of an interval in whole percent, or one decimal where it is narrow, such as `95-99`, `0-0.2`."""
-    digits = 0 if figure["high"] - figure["low"] >= 0.02 else 1
-    return separator.join(percent(figure[end], digits).removesuffix(".0") for end in ("low", "high"))
+    low, high = figure.get("low"), figure.get("high")
+    if not is_share(figure) or low is None or high is None:
+        return separator.join(amount(figure, end) for end in ("low", "high"))
+    digits = 0 if high - low >= 0.02 else 1
+    return separator.join(percent(end, digits).removesuffix(".0") for end in (low, high))
 
 
-def rate(figure: Mapping[str, Any] | None) -> str:
+def has_interval(figure: Mapping[str, Any]) -> bool:
+    """Return whether anything bounds the figure."""
+    return figure.get("low") is not None or figure.get("high") is not None
+
+
+def rate(figure: Mapping[str, Any] | None, separator: str = "-") -> str:
     """Return a rate with its 95% interval in percent, such as `97.5 [95-99]`."""
     if not figure or figure.get("value") is None:
         return ABSENT
-    return f"{percent(figure['value'])} [{bounds(figure)}]"
+    return f"{amount(figure)} [{bounds(figure, separator)}]" if has_interval(figure) else amount(figure)
 
 
 def difference(figure: Mapping[str, Any] | None) -> str:
     """Return a signed difference with its 95% interval in percent, such as `-1.5 [-4, 1]`."""
-    if not figure or figure.get("value") is None:
-        return ABSENT
-    return f"{percent(figure['value'])} [{bounds(figure, ', ')}]"
+    return rate(figure, ", ")
 
 
 def halves(run: Run, direction: str) -> str:
@@ -80,6 +99,20 @@ def halves(run: Run, direction: str) -> str:
         return ""
     figures = (run.figure(direction, half) for half in TESTED)
     return " / ".join(percent(figure["value"] if figure else None, 0) for figure in figures)
+
+
+def count(value: float | None) -> str:
+    """Return a whole number with its thousands apart."""
+    return ABSENT if value is None else f"{value:,.0f}"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time in its two largest units."""
+    if seconds is None:
+        return ABSENT
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def p_value(value: float | None) -> str:

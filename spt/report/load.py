@@ -1,41 +1,44 @@
-"""A run's folder → Run: what the report needs of it, checked.
+"""A run's folder → Run: what the report needs of it, checked; and its scores, one at a time.
 
-In: `evaluate/` of a finished run, and where it was trained here `train/`. Out: a frozen `Run`. Trade-off: of a long
-question list only an even sample is kept, so that twenty runs fit in memory; the counts are always those of the whole.
+In: `evaluate/` of a finished run, and where it was trained here `train/`. Out: a frozen `Run`, and a stream of `Score`.
+Trade-off: the scores are read and checked once when a run is loaded and again by each part of the report that wants
+them, so that a million of them never lie in memory.
 """
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spt.artifact import read_json
+from spt.artifact import dump_json
 from spt.errors import DamagedError, MissingError
+from spt.metrics import METRICS
+from spt.records import Question, Score
+from spt.report.stored import Evaluated, Line, Row, Summary, Timings, Trained, check_numbers, read_lines, read_object
 
 HALVES = ("name_first", "description_first", "both")
-_OPTIONAL = ("model", "gap", "relations", "fluency", "perplexity")
-KEPT_SCORES = 500
-"""Questions kept of one run."""
+_OPTIONAL = ("model", "gap", "relations", "fluency", "perplexity", "guards")
 
 
 @dataclass(frozen=True)
 class Run:
     """A finished run.
 
-    `summary` is `evaluate/summary.json`; `scores` an even sample of its `n_scores` questions; `log` the lines of
-    `train/metrics.jsonl`. `train` (the manifest) and `seconds` are empty where the model was not trained in this run.
+    `summary` is `evaluate/summary.json`; `n_scores` how many questions were asked, and `questions` a digest of them,
+    the same whatever their order; `log` the lines of `train/metrics.jsonl`. `train` (the manifest) and `seconds` are
+    empty where the model was not trained in this run.
     """
 
     name: str
     folder: Path
     summary: Mapping[str, Any]
-    scores: tuple[Mapping[str, Any], ...]
     n_scores: int
-    log: tuple[Mapping[str, Any], ...]
-    train: Mapping[str, Any]
+    questions: str
+    log: tuple[Mapping[str, Any], ...] = field(repr=False)
+    train: Mapping[str, Any] = field(repr=False)
     seconds: float | None
-    config: str
+    config: str = field(repr=False)
 
     @property
     def headline(self) -> str:
@@ -45,23 +48,37 @@ class Run:
     def figure(self, direction: str, relation: str | None = None) -> Mapping[str, Any] | None:
         """Return the headline figure of a direction, over all or of one relation, or None where there is none."""
         group = self.summary if relation is None else (self.summary.get("relations") or {}).get(relation) or {}
-        return (group.get(direction) or {}).get(self.headline)
+        return known((group.get(direction) or {}).get(self.headline))
 
     @property
     def gap(self) -> Mapping[str, Any] | None:
         """Return forward minus reversed of the headline metric, or None where there is none."""
-        return (self.summary.get("gap") or {}).get(self.headline)
+        return known((self.summary.get("gap") or {}).get(self.headline))
 
     @property
     def fluency(self) -> Mapping[str, Any] | None:
         """Return the share of free generations in natural order, or None where it was not measured."""
-        return (self.summary.get("fluency") or {}).get("natural_order")
+        return known((self.summary.get("fluency") or {}).get("natural_order"))
+
+    @property
+    def guards(self) -> Mapping[str, Mapping[str, Any] | None]:
+        """Return the guards by name; empty for a run from before there were any."""
+        return self.summary.get("guards") or {}
 
     @property
     def relations(self) -> tuple[str, ...]:
         """Return the names of the halves, then of other relations."""
         names = self.summary.get("relations") or {}
         return (*(half for half in HALVES if half in names), *sorted(names.keys() - set(HALVES)))
+
+    def scores(self) -> Iterator[Score]:
+        """Yield the score of each question, in the order of the file."""
+        return read_scores(self.folder / "evaluate" / "scores.jsonl", remedy(self.folder))
+
+
+def known(figure: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a figure, or None where its value is."""
+    return figure if figure and figure.get("value") is not None else None
 
 
 def load_run(folder: Path) -> Run:
@@ -71,31 +88,73 @@ def load_run(folder: Path) -> Run:
     """
     evaluate, train = folder / "evaluate", folder / "train"
     _check_finished(folder)
-    summary = read_json(evaluate / "summary.json")
-    missing = {"name", "headline", "match_rules", "forward", "reversed"} - summary.keys()
-    if missing:
-        names = ", ".join(sorted(missing))
-        raise DamagedError(f"{evaluate / 'summary.json'}: lacks {names}; make it again: {_command(folder)} --force")
-    scores = _read_lines(evaluate / "scores.jsonl", folder, needs="id")
-    written = read_json(evaluate / "manifest.json").get("questions") if (evaluate / "manifest.json").exists() else None
-    if written not in (None, len(scores)):
-        raise DamagedError(
-            f"{evaluate / 'scores.jsonl'}: {len(scores)} rows where {written} were written; make it again: "
-            f"{_command(folder)} --force"
-        )
-    log, manifest, timings = train / "metrics.jsonl", train / "manifest.json", train / "timings.json"
-    config = folder / "config.yaml"
+    again = remedy(folder)
+    summary = read_object(evaluate / "summary.json", Summary, again)
+    manifest, trained, timings = evaluate / "manifest.json", train / "manifest.json", train / "timings.json"
+    n_scores, questions = _count(folder)
+    written = read_object(manifest, Evaluated, again).get("questions") if manifest.exists() else None
+    if written not in (None, n_scores):
+        raise DamagedError(f"{evaluate / 'scores.jsonl'}: {n_scores} rows where {written} were written; {again}")
+    log, config = train / "metrics.jsonl", folder / "config.yaml"
+    retrain = f"delete {train} and train again, or report on a folder without it"
     return Run(
         name=str(summary["name"]),
         folder=folder,
         summary=dict.fromkeys(_OPTIONAL) | summary,
-        scores=tuple(_even_sample(scores, KEPT_SCORES)),
-        n_scores=len(scores),
-        log=tuple(_read_lines(log, folder, needs="step")) if log.exists() else (),
-        train=read_json(manifest) if manifest.exists() else {},
-        seconds=read_json(timings).get("seconds") if timings.exists() else None,
-        config=config.read_text(encoding="utf-8", errors="replace") if config.exists() else "",
+        n_scores=n_scores,
+        questions=questions,
+        log=tuple(line for _, line in read_lines(log, Line, retrain)) if log.exists() else (),
+        train=read_object(trained, Trained, retrain) if trained.exists() else {},
+        seconds=read_object(timings, Timings, retrain).get("seconds") if timings.exists() else None,
+        config=config.read_text(encoding="utf-8", errors="replace") if config.is_file() else "",
     )
+
+
+def read_scores(path: Path, again: str = "evaluate again with --force") -> Iterator[Score]:
+    """Yield the scores of a `scores.jsonl`, in its order, one in memory at a time.
+
+    A metric of a question that is null or absent there is absent in its score; a log-probability that no server gave is
+    not a number. Raises DamagedError, whose message ends with what to do: `again`.
+    """
+    for place, row in read_lines(path, Row, again):
+        numbers = {name: row[name] for name in (*METRICS, *_FLOORS) if name in row} | {"logprob": row.get("logprob")}
+        found = check_numbers(numbers, place, again)
+        question = Question(
+            row["id"], row["fact_id"], row["direction"], row["prompt"], tuple(row["targets"]),
+            tuple(row.get("distractors", ())), row.get("relation"),
+        )  # fmt: skip
+        yield Score(
+            question,
+            row["prediction"],
+            metrics={name: found[name] for name in METRICS if name in found},
+            floors={name: found[floor] for floor, name in _FLOORS.items() if floor in found},
+            logprob=found.get("logprob", float("nan")),
+            target_tokens=row.get("target_tokens") or 0,
+            distractor_logprobs=tuple(row.get("distractor_logprobs", ())),
+        )
+
+
+_FLOORS = {f"{name}_floor": name for name in METRICS}
+
+
+def remedy(folder: Path) -> str:
+    """Return what to do about a damaged evaluation."""
+    return f"make it again: {_command(folder)} --force"
+
+
+def _count(folder: Path) -> tuple[int, str]:
+    """Return how many questions were asked, and a digest of them that does not depend on their order."""
+    total, seen = 0, set()
+    path = folder / "evaluate" / "scores.jsonl"
+    for score in read_scores(path, remedy(folder)):
+        question = score.question
+        if question.id in seen:
+            raise DamagedError(f"{path}: question {question.id!r} stands there twice; {remedy(folder)}")
+        seen.add(question.id)
+        asked = [question.id, question.fact_id, question.direction, question.prompt, question.targets]
+        text = dump_json([*asked, question.distractors, question.relation], indent=None)
+        total += int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest())
+    return len(seen), f"{total % 2**128:032x}"
 
 
 def _check_finished(folder: Path) -> None:
@@ -111,28 +170,3 @@ def _check_finished(folder: Path) -> None:
 def _command(folder: Path) -> str:
     config = folder / "config.yaml"
     return f"spt evaluate {config}" if config.exists() else f"spt run CONFIG --output {folder}"
-
-
-def _read_lines(path: Path, folder: Path, *, needs: str) -> list[Mapping[str, Any]]:
-    # Not splitlines: JSON may hold U+2028 and its like unescaped, and those are no line ends.
-    rows: list[Mapping[str, Any]] = []
-    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise DamagedError(
-                f"{path}:{number}: cannot be read as JSON ({error}); make it again: {_command(folder)} --force"
-            ) from None
-        if not isinstance(row, dict) or needs not in row:
-            raise DamagedError(
-                f"{path}:{number}: holds no JSON object with {needs!r}; make it again: {_command(folder)} --force"
-            )
-        rows.append(row)
-    return rows
-
-
-def _even_sample(rows: Sequence[Mapping[str, Any]], at_most: int) -> list[Mapping[str, Any]]:
-    kept = min(len(rows), at_most)
-    return [rows[index * len(rows) // kept] for index in range(kept)]

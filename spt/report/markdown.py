@@ -1,19 +1,22 @@
 """Runs → a Markdown table that fits a comment on GitHub.
 
-In: runs. Out: text of at most 60,000 characters. Trade-off: every foreign character that Markdown could read as markup
-stands as an HTML entity, which is ugly in the source and always right on the page.
+In: runs and their comparisons. Out: text of at most 60,000 characters. Trade-off: every foreign character that Markdown
+could read as markup stands as an HTML entity, which is ugly in the source and always right on the page.
 """
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 
 from spt.report.figures import TESTED, difference, halves, labels, match_rules, p_value, rate, sample_sizes
+from spt.report.guards import guard_cell, guard_rows, throughput
 from spt.report.load import Run
+from spt.report.pairs import Pair
 
 LIMIT = 60_000
 """Characters; a comment on GitHub holds 65,536."""
 _NAME_WIDTH = 80
-_MARKUP = re.compile(r"[^\w\s.,:;()/%+-]|(?<![^\W_])_|_(?![^\W_])", re.ASCII)
+_MARKUP = re.compile(r"[^\w\s.,:;()/%+\-'\"=?!]|(?<![^\W_])_|_(?![^\W_])", re.ASCII)
 
 
 def escape(text: str) -> str:
@@ -21,8 +24,8 @@ def escape(text: str) -> str:
     return _MARKUP.sub(lambda found: f"&#{ord(found[0])};" if found[0].isascii() else found[0], text)
 
 
-def markdown(runs: Sequence[Run]) -> str:
-    """Return the headline table, what its numbers mean, and the halves and relations where they fit."""
+def markdown(runs: Sequence[Run], pairs: Sequence[Pair] = ()) -> str:
+    """Return the headline table, what its numbers mean, and as many of the other tables as fit."""
     names = [escape(label) for label in labels(runs, _NAME_WIDTH)]
     header = ("run", "forward", "reversed", "gap (p)", "natural order")
     rows = [(name, *_cells(run)) for name, run in zip(names, runs, strict=True)]
@@ -31,11 +34,25 @@ def markdown(runs: Sequence[Run]) -> str:
         f"Percent [95% interval over facts]{by_half}.",
         *(escape(line) for line in match_rules(runs) + sample_sizes(runs)),
     ]
-    head = "\n".join([_table(header, rows), "", *(f"- {note}" for note in notes), ""])
-    details = _relations(runs, names)
-    if len(head) + len(details) > LIMIT:
-        details = "\nThe table of relations is too long for a comment: see report.html or report.json.\n"
-    return head + details
+    text = "\n".join([_table(header, rows), "", *(f"- {note}" for note in notes), ""])
+    left = []
+    for title, table in _details(runs, names, pairs).items():
+        if table and len(text) + len(table) < LIMIT - 500:
+            text += f"\n{table}\n"
+        elif table:
+            left.append(title)
+    if left:
+        text += f"\nToo long for a comment, so only in report.html and report.json: {', '.join(left)}.\n"
+    return text
+
+
+def _details(runs: Sequence[Run], names: Sequence[str], pairs: Sequence[Pair]) -> dict[str, str]:
+    return {
+        "comparisons": _comparisons(names, pairs),
+        "guards": _guards(runs, names),
+        "relations": _relations(runs, names),
+        "language and speed": _language(runs, names),
+    }
 
 
 def _cells(run: Run) -> list[str]:
@@ -43,8 +60,30 @@ def _cells(run: Run) -> list[str]:
     for direction in ("forward", "reversed"):
         by_half = halves(run, direction)
         cells.append(rate(run.figure(direction)) + (f" ({by_half})" if by_half else ""))
-    gap = difference(run.gap) + (f" ({p_value(run.gap['p_value'])})" if run.gap else "")
+    gap = difference(run.gap) + (f" ({p_value(run.gap.get('p_value'))})" if run.gap else "")
     return [*(cell.replace("<", "&lt;") for cell in (*cells, gap)), rate(run.fluency)]
+
+
+def _comparisons(names: Sequence[str], pairs: Sequence[Pair]) -> str:
+    rows = [
+        (
+            names[pair.second], names[pair.first], pair.figure.direction, difference(asdict(pair.figure)),
+            p_value(pair.figure.p_value).replace("<", "&lt;"), p_value(pair.figure.p_holm).replace("<", "&lt;"),
+        )
+        for pair in pairs
+    ]  # fmt: skip
+    return _table(("run", "minus run", "direction", "difference", "p", "p (Holm)"), rows)
+
+
+def _guards(runs: Sequence[Run], names: Sequence[str]) -> str:
+    found = guard_rows(runs)
+    rows = [
+        (escape(row.label), name, escape(guard_cell(figure)), str((figure or {}).get("n") or "-"))
+        for row in found
+        for name, figure in zip(names, row.figures, strict=True)
+    ]
+    rules = "\n".join(f"- {escape(row.label)}: {escape(row.rule)}" for row in found if row.rule)
+    return "\n\n".join(filter(None, (_table(("guard", "run", "found", "n"), rows), rules)))
 
 
 def _relations(runs: Sequence[Run], names: Sequence[str]) -> str:
@@ -53,9 +92,20 @@ def _relations(runs: Sequence[Run], names: Sequence[str]) -> str:
         for name, run in zip(names, runs, strict=True)
         for relation in run.relations
     ]
-    return f"\n{_table(('run', 'relation', 'forward', 'reversed'), rows)}\n" if rows else ""
+    return _table(("run", "relation", "forward", "reversed"), rows)
+
+
+def _language(runs: Sequence[Run], names: Sequence[str]) -> str:
+    rows = []
+    for name, run in zip(names, runs, strict=True):
+        perplexity = run.summary["perplexity"] or {}
+        before, after = (f"{perplexity[key]:.2f}" if perplexity.get(key) else "-" for key in ("before", "after"))
+        if perplexity or run.train:
+            rows.append((name, before, after, escape(throughput(run)) or "-"))
+    return _table(("run", "perplexity before", "after", "training"), rows)
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = list(rows)
     numeric = ["---"] + ["---:"] * (len(header) - 1)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, numeric, *rows])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, numeric, *lines]) if lines else ""

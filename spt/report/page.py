@@ -45,8 +45,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {
-        "rate": figures.rate, "bounds": figures.bounds, "percent": figures.percent, "p": figures.p_value,
-        "count": _count, "duration": _duration,
+        "amount": figures.amount, "rate": figures.rate, "bounds": figures.bounds, "percent": figures.percent,
+        "p": figures.p_value, "count": _count, "duration": _duration,
     }  # fmt: skip
     return environment
 
@@ -89,7 +89,7 @@ def _view(run: Run, name: str, index: int, rows: int) -> dict[str, Any]:
 
 
 def _question(score: Mapping[str, Any], headline: str) -> dict[str, Any]:
-    right = [name for name in METRICS if score.get(name)]
+    right = [name for name in METRICS if score.get(name) == 1]
     return {
         "direction": score.get("direction", ""),
         "relation": score.get("relation") or "",

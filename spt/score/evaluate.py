@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import broadcast_object_list
+from accelerate.utils import broadcast_object_list, patch_environment
 
 import spt.batch
 import spt.benchmark
@@ -63,7 +63,9 @@ def evaluate(config: Config, *, model: str | None = None, force: bool = False) -
             return folder
         questions = read_questions(Path(config.data.questions.path))
         chosen = spread(questions.questions, config.evaluate.limit or len(questions.questions))
-        scores, rest = _measure(config, place, replace(questions, questions=tuple(chosen)), accelerator)
+        # FSDP's settings would have transformers read the weights on one rank only; here each asks a model of its own.
+        with patch_environment(FSDP_CPU_RAM_EFFICIENT_LOADING="false"):
+            scores, rest = _measure(config, place, replace(questions, questions=tuple(chosen)), accelerator)
         if stage is not None:
             headline = config.evaluate.headline or questions.headline
             summary = summarise(scores, headline=headline, seed=config.seed)
@@ -124,7 +126,7 @@ def evaluate_key(config: Config, model: str | None = None) -> dict[str, Any]:
         "segment": config.segment.stored,
         "dtype": config.model.dtype,
         "evaluate": config.evaluate.model_dump(mode="json"),
-        "versions": versions("torch", "transformers", "peft"),
+        "versions": versions("torch", "transformers", "peft", "rouge-score", "sacrebleu"),
         "code": _hash_code(),
     }
 

@@ -1,36 +1,80 @@
-"""Prompts → continuations, in length-sorted, left-padded batches.
+"""Prompts → continuations. Every row ends at its own end, and the next prompt takes its place.
 
 A continuation ends at the end token, a newline, or the token limit. Decoding uses none of the sampling settings that
-a checkpoint may bring, only its suppressed tokens. Trade-off: a batch runs until its longest answer ends.
+a checkpoint may bring, only its suppressed tokens. Trade-off: an architecture whose rows cannot join and leave goes
+through transformers' `generate`, where a batch runs until its longest answer ends.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
+from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
+from transformers.generation.logits_process import NoBadWordsLogitsProcessor, SuppressTokensLogitsProcessor
 
-from spt.batch import length_sorted
 from spt.encode import frame_of
 from spt.model import check_positions
-from spt.progress import track
+from spt.progress import say, track
+from spt.score.batches import Budget, in_halves
+from spt.score.likelihood import TOKENS
+from spt.score.refill import continue_rows
+from spt.score.running import can_run, pad_left
+
+_lines: WeakKeyDictionary[Any, Tensor] = WeakKeyDictionary()
+_runs: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
-class LineEnd(StoppingCriteria):  # type: ignore[misc]  # transformers is untyped here
-    """Ends a row at its first token that holds a newline."""
+@dataclass
+class Rules:
+    """How the next token is chosen, and where a row ends."""
 
-    def __init__(self, tokenizer: Any, device: Any) -> None:
+    config: GenerationConfig
+    newline: Bool[Tensor, " vocabulary"]
+    draws: Float[np.ndarray, "prompts tokens"] | None
+    """A number in [0, 1) for every token of every prompt, so that a sample does not depend on its batch."""
+
+    def __post_init__(self) -> None:
+        """Make transformers' own processors of what must not be written."""
+        config, device = self.config, self.newline.device
+        self._processors: list[Any] = []
+        if config.suppress_tokens:
+            self._processors.append(SuppressTokensLogitsProcessor(config.suppress_tokens, device=device))
+        if config.bad_words_ids:
+            self._processors.append(NoBadWordsLogitsProcessor(config.bad_words_ids, config.eos_token_id))
+        self._ends = frozenset(config.eos_token_id)
+        self._newlines = frozenset(self.newline.nonzero()[:, 0].tolist())
+
+    def choose(
+        self, ids: Int[Tensor, "rows width"], logits: Float[Tensor, "rows words"], places: Sequence[tuple[int, int]]
+    ) -> Int[Tensor, " rows"]:
+        """Return the next token of each row; `places` are (prompt, how many tokens it has written)."""
+        scores = logits.float()
+        for processor in self._processors:
+            scores = processor(ids, scores)
+        if self.draws is None:
+            return scores.argmax(dim=-1)
+        reached = scores.double().softmax(dim=-1).cumsum(dim=-1)
+        drawn = torch.tensor([[self.draws[place]] for place in places], device=ids.device)
+        return torch.searchsorted(reached, drawn * reached[:, -1:], right=True)[:, 0].clamp(max=scores.shape[1] - 1)
+
+    def ends(self, token: int, written: int) -> bool:
+        """Return whether a row ends with its newest token, its `written`-th."""
+        return written >= self.config.max_new_tokens or token in self._ends or token in self._newlines
+
+
+def newlines(tokenizer: Any, device: Any) -> Bool[Tensor, " vocabulary"]:
+    """Return which tokens hold a newline."""
+    if tokenizer not in _lines:
         pieces = tokenizer.batch_decode([[token] for token in range(len(tokenizer))])
-        self.newline = torch.tensor(["\n" in piece for piece in pieces], device=device)
-
-    def __call__(self, input_ids: Int[Tensor, "batch tokens"], scores: Any, **kwargs: Any) -> Bool[Tensor, " batch"]:
-        """Return which rows have ended."""
-        last = input_ids[:, -1]
-        return self.newline[last.clamp(max=len(self.newline) - 1)] & (last < len(self.newline))
+        _lines[tokenizer] = torch.tensor(["\n" in piece for piece in pieces])
+    return _lines[tokenizer].to(device)
 
 
 def decoding_config(model: Any, tokenizer: Any, *, max_new_tokens: int, sample: bool) -> GenerationConfig:
@@ -58,6 +102,7 @@ def generate(
     *,
     max_new_tokens: int,
     batch_size: int,
+    batch_tokens: int = TOKENS,
     sample_seed: int | None = None,
     echo: bool = False,
     label: str | None = None,
@@ -68,32 +113,80 @@ def generate(
     With `echo` the prompt stands before its continuation; with `label` a bar of that name is shown.
     """
     config = decoding_config(model, tokenizer, max_new_tokens=max_new_tokens, sample=sample_seed is not None)
-    stop = StoppingCriteriaList([LineEnd(tokenizer, model.device)])
+    shape = len(prompts), max_new_tokens
+    draws = None if sample_seed is None else np.random.default_rng(sample_seed).random(shape)
+    rules = Rules(config, newlines(tokenizer, model.device), draws)
+    check_positions(
+        model, max(map(len, prompts), default=0) + max_new_tokens, "prompt and evaluate.max_new_tokens"
+    )
     texts = [""] * len(prompts)
     was_training = model.training
     model.eval()
-    devices = [model.device] if model.device.type == "cuda" else []
     bar_of = nullcontext() if label is None else track(label, len(prompts), "texts")
-    with torch.random.fork_rng(devices), _decoding(model, config), bar_of as bar:
-        torch.manual_seed(sample_seed or 0)
-        for positions in length_sorted([len(prompt) for prompt in prompts], batch_size):
-            check_positions(model, len(prompts[positions[0]]) + max_new_tokens, "prompt and evaluate.max_new_tokens")
-            ids, mask = pad_left([prompts[position] for position in positions], config.pad_token_id)
-            output = model.generate(
-                input_ids=ids.to(model.device),
-                attention_mask=mask.to(model.device),
-                generation_config=config,
-                stopping_criteria=stop,
-            )
-            for position, row in zip(positions, output[:, ids.shape[1] :].tolist(), strict=True):
-                # What follows the end is padding, and no tokenizer has to call its padding special.
-                answer = takewhile(lambda token: token not in config.eos_token_id, row)
-                shown = [*(prompts[position] if echo else ()), *answer]
-                texts[position] = tokenizer.decode(shown, skip_special_tokens=True).split("\n", 1)[0].strip()
+    with bar_of as bar:
+
+        def done(number: int, written: Sequence[int]) -> None:
+            # What follows the end is padding, and no tokenizer has to call its padding special.
+            answer = takewhile(lambda token: token not in config.eos_token_id, written)
+            shown = [*(prompts[number] if echo else ()), *answer]
+            texts[number] = tokenizer.decode(shown, skip_special_tokens=True).split("\n", 1)[0].strip()
             if bar is not None:
-                bar.advance(len(positions))
+                bar.advance()
+
+        budget = Budget(batch_size, batch_tokens)
+        if _can_run(model):
+            continue_rows(model, prompts, rules, budget, done)
+        else:
+            _in_batches(model, prompts, rules, budget, done, sample_seed or 0)
     model.train(was_training)
     return texts
+
+
+def _can_run(model: Any) -> bool:
+    if model not in _runs:
+        _runs[model] = can_run(model)
+        if not _runs[model]:
+            say(f"the {model.config.model_type} model answers batch by batch: its rows cannot end one by one")
+    return _runs[model]
+
+
+class LineEnd(StoppingCriteria):  # type: ignore[misc]  # transformers is untyped here
+    """Ends a row at its first token that holds a newline."""
+
+    def __init__(self, newline: Bool[Tensor, " vocabulary"]) -> None:
+        self.newline = newline
+
+    def __call__(self, input_ids: Int[Tensor, "batch tokens"], scores: Any, **kwargs: Any) -> Bool[Tensor, " batch"]:
+        """Return which rows have ended."""
+        last = input_ids[:, -1]
+        return self.newline[last.clamp(max=len(self.newline) - 1)] & (last < len(self.newline))
+
+
+def _in_batches(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    rules: Rules,
+    budget: Budget,
+    done: Callable[[int, Sequence[int]], None],
+    seed: int,
+) -> None:
+    """Continue prompts through transformers' `generate`."""
+    config, stop = rules.config, StoppingCriteriaList([LineEnd(rules.newline)])
+    devices = [model.device] if model.device.type == "cuda" else []
+
+    def work(positions: list[int]) -> None:
+        ids, mask = (part.to(model.device) for part in pad_left([prompts[p] for p in positions], config.pad_token_id))
+        output = model.generate(
+            input_ids=ids, attention_mask=mask, generation_config=config, stopping_criteria=stop
+        )
+        for position, row in zip(positions, output[:, ids.shape[1] :].tolist(), strict=True):
+            done(position, row)
+
+    with torch.random.fork_rng(devices), _decoding(model, config):
+        torch.manual_seed(seed)
+        lengths = [len(prompt) + config.max_new_tokens for prompt in prompts]
+        for positions in budget.batches(lengths):
+            in_halves(work, positions, lengths[positions[0]], budget)
 
 
 @contextmanager
@@ -118,13 +211,3 @@ def prompt_ids(tokenizer: Any, prompts: Sequence[str]) -> list[list[int]]:
     prefix = list(frame_of(tokenizer).prefix)
     encoded = tokenizer(list(prompts), add_special_tokens=False, verbose=False)["input_ids"]
     return [prefix + ids for ids in encoded]
-
-
-def pad_left(
-    rows: Sequence[Sequence[int]], pad_id: int
-) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, "batch tokens"]]:
-    """Return (ids, attention mask), padded on the left."""
-    width = max(len(row) for row in rows)
-    ids = [[pad_id] * (width - len(row)) + list(row) for row in rows]
-    mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
-    return torch.tensor(ids), torch.tensor(mask)

@@ -1,7 +1,9 @@
-"""Prompt and continuation → log-probability in nats, teacher-forced.
+"""Prompt and continuations → log-probabilities in nats, teacher-forced.
 
-The two are encoded as one text and split by characters: a token that spans the border belongs to the continuation,
-which therefore is never empty. Trade-off: a prompt is computed again for each of its continuations.
+Prompt and continuation are encoded as one text and split by characters: a token that spans the border belongs to the
+continuation, which therefore is never empty. Continuations of one prompt share its computation (`spt.score.tree`), and
+logits are made only where something is predicted. Trade-off: an architecture that cannot read a tree, which a probe
+tells, reads each continuation with its prompt.
 """
 
 from collections.abc import Sequence
@@ -10,14 +12,17 @@ from typing import Any
 
 import torch
 
-from spt.batch import collate, length_sorted
 from spt.encode import IGNORED, frame_of
 from spt.errors import ModelError
-from spt.loss import target_log_probabilities
-from spt.model import check_positions
 from spt.records import Example, join_texts
+from spt.score.batches import Budget
+from spt.score.forest import read_trees, widest_tree
+from spt.score.tree import Tree, chains, grow
 
 Pair = tuple[str, str]
+Group = tuple[str, Sequence[str]]
+TOKENS = 8192
+"""Tokens in a batch, padding included, where no other number is asked for."""
 
 
 def continuation_examples(tokenizer: Any, pairs: Sequence[Pair]) -> list[Example]:
@@ -53,31 +58,51 @@ def log_probabilities(model: Any, tokenizer: Any, pairs: Sequence[Pair], batch_s
     return example_log_probabilities(model, continuation_examples(tokenizer, pairs), batch_size)
 
 
-@torch.inference_mode()
-def example_log_probabilities(model: Any, examples: Sequence[Example], batch_size: int) -> list[tuple[float, int]]:
+def example_log_probabilities(
+    model: Any, examples: Sequence[Example], batch_size: int, batch_tokens: int = TOKENS
+) -> list[tuple[float, int]]:
     """Return (log-probability in nats, number of tokens) of each example's labels."""
-    results = [(0.0, 0)] * len(examples)
+    return _measure(model, examples, list(chains(examples)), Budget(batch_size, batch_tokens))
+
+
+def group_log_probabilities(
+    model: Any, tokenizer: Any, groups: Sequence[Group], batch_size: int, batch_tokens: int = TOKENS
+) -> list[list[tuple[float, int]]]:
+    """Return (log-probability in nats, number of tokens) of each group's continuations after their prompt."""
+    pairs = [(prompt, text) for prompt, texts in groups for text in texts]
+    examples = continuation_examples(tokenizer, pairs)
+    found = iter(_measure(model, examples, _trees(model, groups, examples), Budget(batch_size, batch_tokens)))
+    return [[next(found) for _ in texts] for _, texts in groups]
+
+
+def _trees(model: Any, groups: Sequence[Group], examples: Sequence[Example]) -> list[Tree]:
+    width = widest_tree(model) if any(len(texts) > 1 for _, texts in groups) else 0
+    if not width or max(len(example.input_ids) for example in examples) > width:
+        return list(chains(examples))
+    numbered = iter(enumerate(examples))
+    return [tree for _, texts in groups for tree in grow([next(numbered) for _ in texts])]
+
+
+@torch.inference_mode()
+def _measure(
+    model: Any, examples: Sequence[Example], trees: Sequence[Tree], budget: Budget
+) -> list[tuple[float, int]]:
+    nats = [0.0] * len(examples)
     was_training = model.training
     model.eval()
-    for positions in length_sorted([len(example.input_ids) for example in examples], batch_size):
-        check_positions(model, len(examples[positions[0]].input_ids), "a text to be scored")
-        batch = collate([examples[position] for position in positions], pad_id=0)
-        labels = batch.labels.to(model.device)
-        logits = model(
-            input_ids=batch.input_ids.to(model.device),
-            attention_mask=batch.attention_mask.to(model.device),
-            use_cache=False,
-        ).logits
-        tokens = (labels[:, 1:] != IGNORED).sum(dim=1).tolist()
-        nats = target_log_probabilities(logits, labels).tolist()
-        for position, value, count in zip(positions, nats, tokens, strict=True):
-            results[position] = (value, count)
+    for tree, values in zip(trees, read_trees(model, trees, budget), strict=True):
+        for number, value in zip(tree.members, values, strict=True):
+            nats[number] = value
     model.train(was_training)
-    return results
+    tokens = [sum(label != IGNORED for label in example.labels[1:]) for example in examples]
+    return list(zip(nats, tokens, strict=True))
 
 
-def perplexity(model: Any, tokenizer: Any, texts: Sequence[str], batch_size: int) -> tuple[float, int]:
+def perplexity(
+    model: Any, tokenizer: Any, texts: Sequence[str], batch_size: int, batch_tokens: int = TOKENS
+) -> tuple[float, int]:
     """Return (perplexity, predicted tokens) of texts: exp of all nats over all tokens, whatever the batches."""
-    results = log_probabilities(model, tokenizer, [("", text) for text in texts], batch_size)
+    examples = continuation_examples(tokenizer, [("", text) for text in texts])
+    results = example_log_probabilities(model, examples, batch_size, batch_tokens)
     tokens = sum(count for _, count in results)
     return exp(-sum(nats for nats, _ in results) / max(tokens, 1)), tokens

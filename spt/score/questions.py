@@ -4,21 +4,23 @@ Every rank answers its share; scores travel as objects with their ids and are co
 lost or doubled whatever the number of ranks. Trade-off: all scores are in memory at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
+import numpy as np
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
 from spt.config import Evaluate
 from spt.errors import WorkError
-from spt.metrics import measure
+from spt.metrics import METRICS, Answer, Candidates, Group, candidates, measure, measure_floors, rank_targets
 from spt.progress import track
 from spt.records import DIRECTIONS, Question, Score
 from spt.score.generate import generate, prompt_ids
 from spt.score.likelihood import log_probabilities
-from spt.statistics import floor_targets
+from spt.statistics import floor_targets, wordings
 
 CHUNK = 512
 """Questions between two moves of the progress bar."""
@@ -36,13 +38,15 @@ def score_questions(
 ) -> list[Score]:
     """Return a score for each question, in order, on every rank."""
     rank, world = (accelerator.process_index, accelerator.num_processes) if accelerator else (0, 1)
-    floors = floor_targets(questions, seed)
+    floors, worded = floor_targets(questions, seed), wordings(questions)
+    ranked = any(METRICS[name].needs == "rank" for name in settings.metrics)
+    pools = candidates(questions) if ranked else {}
     own = questions[rank::world]
     scores: list[Score] = []
     with track(label, len(own), "questions") as bar:
         for start in range(0, len(own), CHUNK):
             chunk = own[start : start + CHUNK]
-            scores += _score_chunk(model, tokenizer, chunk, floors, settings)
+            scores += _score_chunk(model, tokenizer, chunk, floors, worded, pools, settings)
             bar.advance(len(chunk))
     gathered = {score.question.id: score for score in (gather_object(scores) if world > 1 else scores)}
     assert len(gathered) == len(questions), f"{len(gathered)} scores for {len(questions)} questions"
@@ -50,7 +54,13 @@ def score_questions(
 
 
 def _score_chunk(
-    model: Any, tokenizer: Any, questions: Sequence[Question], floors: Any, settings: Evaluate
+    model: Any,
+    tokenizer: Any,
+    questions: Sequence[Question],
+    floors: Any,
+    worded: Any,
+    pools: Mapping[Group, Candidates],
+    settings: Evaluate,
 ) -> list[Score]:
     prompts = prompt_ids(tokenizer, [question.prompt for question in questions])
     limit, size = settings.max_new_tokens, settings.batch_size
@@ -59,39 +69,53 @@ def _score_chunk(
     nats = iter(log_probabilities(model, tokenizer, pairs, size))
     scores = []
     for question, prediction in zip(questions, predictions, strict=True):
-        targets = [next(nats) for _ in question.targets]
-        best, tokens = max(targets)
-        if not isfinite(best):
-            raise WorkError(f"question {question.id!r}: the model's log-probability is {best}; its weights are broken")
-        scores.append(
-            Score(
-                question=question,
-                prediction=prediction,
-                metrics=measure(prediction, question.targets, settings.metrics),
-                floors=_floors(prediction, floors[question.id], settings.metrics),
-                logprob=best,
-                target_tokens=tokens,
-                distractor_logprobs=tuple(next(nats)[0] for _ in question.distractors),
-            )
+        answer = Answer(
+            prediction,
+            question.targets,
+            worded[question.id],
+            logprobs=tuple(next(nats) for _ in question.targets),
+            distractor_logprobs=tuple(next(nats)[0] for _ in question.distractors),
         )
+        if pools:
+            pool = pools[question.direction, question.relation]
+            rank, rivals = _rank(model, tokenizer, question, pool, worded[question.id], size)
+            answer = replace(answer, rank=rank, rivals=rivals)
+        scores.append(_score(question, answer, floors[question.id], settings.metrics))
     return scores
 
 
-def _floors(prediction: str, others: Sequence[str], metrics: Sequence[str]) -> dict[str, float]:
-    """Return each metric's mean over other facts' targets: what a right-looking wrong answer would score."""
-    if not others:
-        return {}
-    measured = [measure(prediction, (other,), metrics) for other in others]
-    return {metric: sum(row[metric] for row in measured) / len(measured) for metric in metrics}
+def _rank(
+    model: Any, tokenizer: Any, question: Question, pool: Candidates, right: Sequence[str], batch_size: int
+) -> tuple[float, int]:
+    found = log_probabilities(model, tokenizer, [(question.prompt, text) for text in pool.texts], batch_size)
+    nats = np.array([[value for value, _ in found]])
+    ranks, rivals = rank_targets(nats, pool.among(question.targets)[None], pool.among(right)[None])
+    return float(ranks[0]), int(rivals[0])
+
+
+def _score(question: Question, answer: Answer, others: Sequence[tuple[str, ...]], metrics: Sequence[str]) -> Score:
+    best, tokens = max(answer.logprobs)
+    if not isfinite(best):
+        raise WorkError(f"question {question.id!r}: the model's log-probability is {best}; its weights are broken")
+    return Score(
+        question=question,
+        prediction=answer.prediction,
+        metrics=measure(answer, metrics),
+        floors=measure_floors(answer, others, metrics),
+        logprob=best,
+        target_tokens=tokens,
+        distractor_logprobs=answer.distractor_logprobs,
+    )
 
 
 def rates(scores: Sequence[Score]) -> dict[str, dict[str, float]]:
-    """Return the plain share of right answers per direction and metric, for curves."""
+    """Return the plain mean of each metric per direction, over the questions it applies to, for curves."""
     result: dict[str, dict[str, float]] = {}
     for direction in DIRECTIONS:
         own = [score for score in scores if score.question.direction == direction]
+        values = {name: [s.metrics[name] for s in own if name in s.metrics] for name in METRICS}
         if own:
-            result[direction] = {name: sum(s.metrics[name] for s in own) / len(own) for name in own[0].metrics}
+            result[direction] = {name: sum(found) / len(found) for name, found in values.items() if found}
     return result
 
 

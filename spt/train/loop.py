@@ -1,25 +1,21 @@
 """The Accelerate loop: one step = one global batch = one update, on any number of devices.
 
-In: segmented data and a model. Out: `train/` with its log, checkpoints and final model. The loss of a step is the sum
-of nats over all micro-batches and ranks, divided once by their target tokens. Trade-off: the loop waits for each
-step's loss, so that a loss that is not a number stops it before the update.
+In: segmented data and a model. Out: `train/` with its log, checkpoints and final model. Trade-off: everything happens
+between two steps on the loop's own thread (logging, asking, saving), so that what a run leaves depends on steps alone.
 """
 
-import json
-import math
 import time
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from collections import Counter
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
 from spt.artifact import Stage, dump_json, open_stage, write_atomically
-from spt.batch import Batch
-from spt.benchmark.questions import QuestionSet, read_questions
 from spt.checkpoint import (
     State,
     Trained,
@@ -27,22 +23,29 @@ from spt.checkpoint import (
     checkpoints,
     generators,
     load_checkpoint,
+    load_weights,
     prune,
     save_checkpoint,
     sync,
     truncate_log,
 )
 from spt.config import Config
-from spt.encode import Encoder
-from spt.errors import NonFiniteError
 from spt.loss import OBJECTIVES
 from spt.model import Prepared
-from spt.progress import Bar, is_main_process, say, track
-from spt.score import rates, score_questions, spread
-from spt.statistics import tested
-from spt.train.ranks import agreed, make_accelerator
+from spt.model.head import recompute_activations
+from spt.progress import is_main_process, say, track
+from spt.train.best import Watch, make_watch
+from spt.train.card import refresh_card
+from spt.train.flops import flops_per_token, peak_flops
+from spt.train.learn import Learned, learn
+from spt.train.log import Log
+from spt.train.ranks import agreed, leave, make_accelerator
 from spt.train.save import save_final
-from spt.train.setup import Stream, make_optimizer, make_scheduler, prepare, train_folder, train_key
+from spt.train.setup import make_optimizer, make_scheduler, prepare, train_folder, train_key
+from spt.train.sharding import engine_of, shard, whole
+from spt.train.stop import Stop, stoppable
+from spt.train.stream import Stream
+from spt.train.throughput import Throughput
 
 
 def train(config: Config, *, force: bool = False) -> Path:
@@ -58,8 +61,7 @@ def train(config: Config, *, force: bool = False) -> Path:
             say(f"{folder}: finished before with the same settings, reused")
         if agreed(stage is not None and stage.finished, config):
             return folder
-        data, prepared = prepare(config, folder)
-        loop = Loop.start(config, data, prepared)
+        loop = Loop.start(config, *prepare(config, folder))
         started = time.monotonic()
         loop.run()
         loop.finish(stage, time.monotonic() - started)
@@ -76,29 +78,31 @@ class Loop:
     stream: Stream
     objective: Any
     trained: Trained
-    questions: QuestionSet | None
+    watch: Watch | None
+    log: Log
+    throughput: Throughput
+    counts: Counter[str] = field(default_factory=Counter)
     state: State = field(default_factory=State)
+    saved: int = 0
 
     @classmethod
-    def start(cls, config: Config, data: Any, prepared: Prepared) -> "Loop":
+    def start(cls, config: Config, stream: Stream, prepared: Prepared) -> "Loop":
         """Return a loop at its first step, or at the step of the newest checkpoint."""
-        accelerator = make_accelerator(config)
-        settings, tokenizer = config.train, prepared.tokenizer
-        pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-        encoder = Encoder(tokenizer, prepared.tag, settings.max_length, settings.too_long, settings.loss_on)
+        accelerator, settings = make_accelerator(config), config.train
         rank, world = accelerator.process_index, accelerator.num_processes
-        stream = Stream(data, encoder, config.segment, config.permute, settings, config.seed, pad_id or 0, rank, world)
+        stream = replace(stream, rank=rank, world_size=world)
         if settings.gradient_checkpointing:
-            prepared.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-        objective = OBJECTIVES[settings.objective](prepared.model)
+            recompute_activations(prepared.model)
+        objective = OBJECTIVES[settings.objective](prepared.model, "inductor" if settings.torch_compile else None)
         optimizer = make_optimizer(objective, settings)
         scheduler = make_scheduler(optimizer, settings, stream.total_steps)
         # The schedule is not prepared: accelerate would step it once a process.
-        objective, optimizer = accelerator.prepare(objective, optimizer)
-        trained = Trained(accelerator.unwrap_model(objective), optimizer, scheduler)
-        wanted = config.data.questions if settings.eval_steps is not None else None
-        questions = None if wanted is None else read_questions(Path(wanted.path))
-        loop = cls(config, accelerator, prepared, stream, objective, trained, questions)
+        objective, optimizer = shard(accelerator, objective, optimizer, settings)
+        trained = Trained(accelerator.unwrap_model(objective), optimizer, scheduler, engine_of(objective))
+        log = Log.start(config, train_folder(config), accelerator)
+        peak = peak_flops(accelerator.device, config.model.dtype)
+        throughput = Throughput(flops_per_token(prepared.model), peak and peak * world)
+        loop = cls(config, accelerator, prepared, stream, objective, trained, make_watch(config), log, throughput)
         torch.manual_seed((config.seed * 1_000 + rank) % 2**63)
         loop._resume()
         return loop
@@ -108,113 +112,102 @@ class Loop:
         """Return the training folder."""
         return train_folder(self.config)
 
+    @property
+    def ended(self) -> bool:
+        """Return whether no step is left, or early stopping asks for no more."""
+        stopped = self.watch is not None and self.watch.exhausted(self.state)
+        return stopped or self.state.step >= self.stream.total_steps
+
     def run(self) -> None:
         """Take every step that is left."""
-        settings, total = self.config.train, self.stream.total_steps
-        save_steps = settings.save_steps or self.stream.steps_per_epoch
-        started, tokens_before = time.monotonic(), self.state.total_tokens
-        with track("train", total, "steps", done=self.state.step) as bar:
-            for ids, batches in self.stream.steps(self.state.step):
-                norm = self._step(ids, batches)
-                self._advance(bar, (self.state.total_tokens - tokens_before) / (time.monotonic() - started))
-                last = self.state.step == total
-                if self.state.step % settings.logging_steps == 0 or last:
-                    self._log_loss(norm, (self.state.total_tokens - tokens_before) / (time.monotonic() - started))
-                if self.questions is not None and (self.state.step % (settings.eval_steps or total) == 0 or last):
-                    self._log_answers()
-                if self.state.step % save_steps == 0 or last:
-                    self._save()
-                if last:
+        total = self.stream.total_steps
+        with (
+            stoppable(self.folder) as stop,
+            closing(self.stream.steps(total if self.ended else self.state.step)) as steps,
+            track("train", total, "steps", done=self.state.step) as bar,
+        ):
+            for step in self.throughput.timed(steps):
+                done = learn(
+                    self.accelerator,
+                    self.objective,
+                    self.trained.optimizer,
+                    step,
+                    number=self.state.step + 1,
+                    max_norm=self.config.train.max_grad_norm,
+                    stop=stop,
+                )
+                if done is None:
+                    self._stop(stop)
+                self._count(done)
+                self.counts += step.counts
+                loss = self.state.nats / max(self.state.target_tokens, 1)
+                bar.advance(note=f"loss {loss:.3f}, {self.throughput.rate:.0f} tokens/s")
+                self._after(done.norm)
+                if self.ended:
                     break
 
-    def _step(self, ids: list[str], batches: list[Batch]) -> float:
-        """Learn one global batch; return the gradient norm before clipping."""
-        self.objective.train()
-        world, device = self.accelerator.num_processes, self.accelerator.device
-        counted = torch.tensor(float(sum(batch.target_tokens for batch in batches)), device=device)
-        tokens = int(self.accelerator.reduce(counted).item())
-        nats = torch.zeros((), device=device)
-        for number, batch in enumerate(batches, 1):
-            with nullcontext() if number == len(batches) else self.accelerator.no_sync(self.objective):
-                loss = self.objective(
-                    batch.input_ids.to(device), batch.attention_mask.to(device), batch.labels.to(device)
-                )
-                # DDP averages over ranks: times world undoes it, so that the sum is divided once.
-                self.accelerator.backward(loss * (world / max(tokens, 1)))
-            nats += loss.detach()
-        total = self.accelerator.reduce(nats).item()
-        self._check_finite("loss", total, ids)
-        parameters = [p for p in self.objective.parameters() if p.requires_grad]
-        norm = float(self.accelerator.clip_grad_norm_(parameters, self.config.train.max_grad_norm))
-        self._check_finite("gradient norm", norm, ids)
-        self.trained.optimizer.step()
-        self.trained.optimizer.zero_grad()
+    def _after(self, norm: float) -> None:
+        """Log, ask and save where a step is due for it."""
+        settings, step = self.config.train, self.state.step
+        last, gained = step == self.stream.total_steps, False
+        if step % settings.logging_steps == 0 or last:
+            self._log_loss(norm)
+        if self.watch is not None and (step % self.watch.every == 0 or last):
+            with whole(self.objective):
+                found = self.watch.ask(self.trained.model.model, self.prepared.tokenizer, self.accelerator)
+            self._log(evaluate=found)
+            gained = self.watch.best is not None and self.watch.best.note(self.state, found)
+        if step % (settings.save_steps or self.stream.steps_per_epoch) == 0 or gained or self.ended:
+            self._save()
+
+    def _count(self, done: Learned) -> None:
         self.trained.scheduler.step()
         self.state.step += 1
-        self.state.nats += total
-        self.state.target_tokens += tokens
-        self.state.total_tokens += tokens
-        return norm
+        self.state.nats += done.nats
+        self.state.target_tokens += done.target_tokens
+        self.state.total_tokens += done.target_tokens
+        self.throughput.count(targets=done.target_tokens, tokens=done.tokens, size=done.size)
 
-    def _check_finite(self, what: str, value: float, ids: list[str]) -> None:
-        if not math.isfinite(value):
-            shown = ", ".join(ids[:8]) + (" ..." if len(ids) > 8 else "")
-            raise NonFiniteError(
-                f"step {self.state.step + 1}: the {what} is {value}; nothing was updated. Records: {shown}. "
-                "Look for broken records, or start anew with --force and a lower train.learning_rate."
-            )
+    def _stop(self, stop: Stop) -> NoReturn:
+        """Save and end: every rank comes here before the same step."""
+        if self.state.step > self.saved:
+            self._save()
+        leave()
+        raise stop.error(self.folder, self.state.step, self.stream.total_steps)
 
-    def _advance(self, bar: Bar, tokens_per_second: float) -> None:
-        loss = self.state.nats / max(self.state.target_tokens, 1)
-        bar.advance(note=f"loss {loss:.3f}, {tokens_per_second:.0f} tokens/s")
-
-    def _log_loss(self, norm: float, tokens_per_second: float) -> None:
+    def _log_loss(self, norm: float) -> None:
         state = self.state
         self._log(
             loss=state.nats / max(state.target_tokens, 1),
             learning_rate=self.trained.scheduler.get_last_lr()[0],
             grad_norm=norm,
             target_tokens=state.total_tokens,
-            tokens_per_second=round(tokens_per_second, 1),
+            throughput=self.throughput.take(),
         )
         state.nats, state.target_tokens = 0.0, 0
 
-    def _log_answers(self) -> None:
-        assert self.questions is not None
-        chosen = spread(tested(self.questions.questions), self.config.train.eval_questions)
-        scores = score_questions(
-            self.trained.model.model,
-            self.prepared.tokenizer,
-            chosen,
-            self.config.evaluate,
-            accelerator=self.accelerator,
-        )
-        self._log(evaluate=rates(scores))
-
     def _log(self, **values: Any) -> None:
-        if not self.accelerator.is_main_process:
-            return
-        row = {"step": self.state.step, "epoch": round(self.state.step / self.stream.steps_per_epoch, 4), **values}
-        with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        epoch = round(self.state.step / self.stream.steps_per_epoch, 4)
+        self.log.write(self.state.step, epoch=epoch, **values)
 
     def _save(self) -> None:
         check_finite(self.trained.model, self.state.step)
         states = gather_object([generators()])
         self.state.counts = self._counts()
         if self.accelerator.is_main_process:
-            keep = self.config.train.save_total_limit
             sync(self.folder / "metrics.jsonl")
-            save_checkpoint(self.folder / "checkpoints", self.state, self.trained, states, keep)
+        keep = self.config.train.save_total_limit
+        save_checkpoint(self.folder / "checkpoints", self.state, self.trained, states, keep)  # shards: of every rank
+        self.saved = self.state.step
         self.accelerator.wait_for_everyone()
 
     def _counts(self) -> dict[str, int]:
         """Return what encoding counted, over all ranks and earlier runs, and start counting anew."""
         totals = dict(self.state.counts)
-        for counts in gather_object([dict(self.stream.encoder.counts)]):
+        for counts in gather_object([dict(self.counts)]):
             for name, count in counts.items():
                 totals[name] = totals.get(name, 0) + count
-        self.stream.encoder.counts.clear()
+        self.counts.clear()
         return totals
 
     def _resume(self) -> None:
@@ -222,17 +215,21 @@ class Loop:
         if found:
             total = self.stream.total_steps
             self.state = load_checkpoint(found[-1], self.trained, self.accelerator.process_index, total)
+            self.saved = self.state.step
             say(f"continuing after step {self.state.step} of {self.stream.total_steps}")
         self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
             truncate_log(self.folder / "metrics.jsonl", self.state.step)
-            prune(self.folder / "checkpoints", self.config.train.save_total_limit)
+            prune(self.folder / "checkpoints", self.config.train.save_total_limit, self.state.best_step)
 
     def finish(self, stage: Stage | None, seconds: float) -> None:
         """Write the final model and the manifest, on the main process."""
+        self.log.finish()
         self.accelerator.wait_for_everyone()
+        if self.config.train.load_best_model_at_end and self.state.best_step not in (None, self.state.step):
+            load_weights(self.folder / "checkpoints" / f"step-{self.state.best_step:06d}", self.trained)
+        save_final(self.config, self.prepared, self.folder)
         if stage is not None:
-            save_final(self.config, self.prepared, self.folder)
             timings = {"seconds": round(seconds, 1), "world_size": self.accelerator.num_processes}
             write_atomically(self.folder / "timings.json", dump_json(timings) + "\n")
             stage.finish(
@@ -242,6 +239,9 @@ class Loop:
                 records=len(self.stream.data),
                 target_tokens=self.state.total_tokens,
                 counts=self.state.counts,
+                best=None if self.state.best is None else {"value": self.state.best, "step": self.state.best_step},
+                mix=None if self.stream.mix is None else self.stream.mix.counts,
             )
+            refresh_card(self.folder)
             say(f"{self.folder / 'final'}: {self.state.step} steps, {self.state.total_tokens} target tokens")
         self.accelerator.wait_for_everyone()

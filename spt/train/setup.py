@@ -1,12 +1,14 @@
 """What training needs before its first step: the stage's key, the data, the model, the optimizer.
 
 Everything slow happens before a process group exists, under a file lock: the first process prepares, the others find it
-done. Trade-off: every rank reads the rows of a whole global batch, to sort them, and encodes its own part alone.
+done. In: an experiment. Out: its key, stream, model, optimizer and schedule. Trade-off: a key covers what changes
+weights by more than rounding: how a step is spread over micro-batches, ranks and workers is left out.
 """
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from inspect import signature
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,8 @@ import spt.permute
 import spt.records
 import spt.train
 from spt.artifact import hash_code, hash_file, versions
-from spt.batch import Batch, collate, plan_epoch, split_step, steps_per_epoch
 from spt.benchmark.questions import hash_questions
-from spt.config import Config, Permute, Segment
+from spt.config import Config
 from spt.config import Train as TrainSettings
 from spt.encode import Encoder
 from spt.errors import InputError, MissingError
@@ -39,13 +40,23 @@ from spt.model import (
     read_tokenizer,
     train_tokenizer,
 )
-from spt.permute import draw_ordering
+from spt.model.attention import fit_attention, on_any_device
 from spt.preprocess import check_segmented, find_segmented, load_segmented
+from spt.preprocess.shards import SCHEMA
 from spt.progress import say
-from spt.records import Segmentation
+from spt.train.log import trackers_of
+from spt.train.mix import mix_key, mix_texts, prepare_mix
+from spt.train.stream import Stream
 
-_FREE = {"logging_steps", "save_steps", "save_total_limit"}
-"""Keys of `train` that change nothing in the weights."""
+_FREE = {
+    "dataloader_num_workers", "hub_model_id", "logging_steps", "micro_batch_size", "report_to", "save_steps",
+    "save_total_limit",
+}  # fmt: skip
+"""Keys of `train` that change the weights by no more than rounding."""
+
+
+_SCHEDULE_OURS = {"optimizer", "num_warmup_steps", "num_training_steps", "last_epoch"}
+"""Arguments of a schedule that `train.warmup_ratio` and the plan decide."""
 
 
 def train_folder(config: Config) -> Path:
@@ -74,6 +85,7 @@ def train_key(config: Config) -> dict[str, Any]:
     return {
         "seed": config.seed,
         "segmented": hash_file(manifest),
+        "mix": mix_key(config),
         "segment": config.segment.drawn,
         "permute": config.permute.model_dump(mode="json"),
         "model": config.model.model_dump(mode="json", exclude={"base"}) | {"base": base},
@@ -87,8 +99,8 @@ def train_key(config: Config) -> dict[str, Any]:
     }
 
 
-def prepare_tokenizer(config: Config, data: Any, folder: Path) -> Any:
-    """Return the tokenizer: the base's own, or one trained on the corpus and kept in `folder/tokenizer`."""
+def prepare_tokenizer(config: Config, texts: Iterable[str], folder: Path) -> Any:
+    """Return the tokenizer: the base's own, or one trained on the texts and kept in `folder/tokenizer`."""
     settings = config.model
     if settings.from_scratch is None:
         return load_tokenizer(settings)
@@ -96,7 +108,7 @@ def prepare_tokenizer(config: Config, data: Any, folder: Path) -> Any:
     with FileLock(folder / ".tokenizer.lock"):
         if not path.exists():
             temporary = folder / ".tokenizer.tmp"
-            tokenizer = train_tokenizer(_texts(data), settings.from_scratch.vocab_size)
+            tokenizer = train_tokenizer(texts, settings.from_scratch.vocab_size)
             tokenizer.save_pretrained(temporary)
             os.replace(temporary, path)
     return read_tokenizer(str(path))
@@ -107,91 +119,39 @@ def _texts(data: Any, batch: int = 1000) -> Iterator[str]:
         yield from data[start : start + batch]["text"]
 
 
-@dataclass(frozen=True)
-class Stream:
-    """The examples of training, as a pure function of seed and step.
-
-    `rank` and `world_size` choose a part of each global batch; they never change what it holds.
-    """
-
-    data: Any
-    encoder: Encoder
-    segment: Segment
-    permute: Permute
-    train: TrainSettings
-    seed: int
-    pad_id: int
-    rank: int = 0
-    world_size: int = 1
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Return the number of global steps in one epoch."""
-        return steps_per_epoch(len(self.data), self.train.batch_size)
-
-    @property
-    def total_steps(self) -> int:
-        """Return the number of global steps of the whole training."""
-        steps = self.steps_per_epoch * self.train.epochs
-        return min(steps, self.train.max_steps or steps)
-
-    def steps(self, done: int) -> Iterator[tuple[list[str], list[Batch]]]:
-        """Yield (record ids of the global batch, this rank's micro-batches) for every step after the first `done`."""
-        per_epoch = self.steps_per_epoch
-        for epoch in range(done // per_epoch, self.train.epochs):
-            plan = plan_epoch(len(self.data), self.train.batch_size, seed=self.seed, epoch=epoch)
-            first, last = max(done - epoch * per_epoch, 0), max(self.total_steps - epoch * per_epoch, 0)
-            for indices in plan[first:last]:
-                rows = self.data[indices]
-                yield rows["id"], self._micro_batches(rows, epoch)
-
-    def _micro_batches(self, rows: dict[str, list[Any]], epoch: int) -> list[Batch]:
-        lengths = [len(text) for text in rows["text"]]
-        parts = split_step(lengths, self.train.micro_batch_size, rank=self.rank, world_size=self.world_size)
-        batches = []
-        for part in parts:
-            orderings = [
-                draw_ordering(segmentation_at(rows, position), self.permute, self.segment, seed=self.seed, epoch=epoch)
-                for position in part
-            ]
-            batches.append(collate(self.encoder.encode(orderings), self.pad_id))
-        return batches
-
-
-def segmentation_at(rows: dict[str, list[Any]], position: int) -> Segmentation:
-    """Return one row of a batch of columns as a Segmentation."""
-    return Segmentation(
-        id=rows["id"][position],
-        text=rows["text"][position],
-        cuts=tuple(rows["cuts"][position]),
-        sentences=tuple(rows["sentences"][position]),
-        segmenter=rows["segmenter"][position],
-        completion_start=rows["completion_start"][position],
-    )
-
-
-def prepare(config: Config, folder: Path) -> tuple[Any, Prepared]:
-    """Return (data, model with tokenizer and tag), made before any process group exists."""
+def prepare(config: Config, folder: Path) -> tuple[Stream, Prepared]:
+    """Return (the stream of a single rank, model with tokenizer and tag), made before any process group exists."""
+    trackers_of(config)
     if config.model.lora is not None:
         check_lora(config.model.lora)
-    data = load_segmented(segmented_folder(config), folder / "cache")
+    data = load_segmented(segmented_folder(config), folder / "cache").select_columns(SCHEMA.names)
     if not len(data):
         raise InputError(f"{segmented_folder(config)} holds no records; check the corpus and its rejects.jsonl")
-    tokenizer = prepare_tokenizer(config, data, folder)
+    tokenizer = prepare_tokenizer(config, chain(_texts(data), mix_texts(config)), folder)
+    mix = prepare_mix(config, tokenizer, folder)
     say(f"loading {config.model.base}" if config.model.base else "building a model from scratch")
     prepared = prepare_model(config.model, tokenizer, config.permute.order_tag, config.seed)
-    check_causal(prepared.model)
+    fit_attention(prepared.model, packing=config.train.packing)
+    with on_any_device(prepared.model):
+        check_causal(prepared.model)
     check_positions(prepared.model, config.train.max_length, "train.max_length")
-    return data, prepared
+    settings = config.train
+    encoder = Encoder(tokenizer, prepared.tag, settings.max_length, settings.too_long, settings.loss_on)
+    pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+    stream = Stream(data, encoder, config.segment, config.permute, settings, config.seed, pad_id or 0, mix=mix)
+    make_scheduler(torch.optim.SGD([torch.zeros(1)], settings.learning_rate), settings, stream.total_steps)
+    return stream, prepared
 
 
 def make_optimizer(model: Any, settings: TrainSettings) -> torch.optim.AdamW:
-    """Return AdamW; weight decay leaves out norms and biases, as is usual."""
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    groups = [
-        {"params": [p for p in trained if p.ndim > 1], "weight_decay": settings.weight_decay},
-        {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
-    ]
+    """Return AdamW; weight decay leaves out norms and biases, and takes in embeddings, as transformers does."""
+    decayed: list[Any] = []
+    others: list[Any] = []
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            shape = getattr(parameter, "ds_shape", parameter.shape)  # DeepSpeed leaves a parameter empty here
+            (decayed if len(shape) > 1 else others).append(parameter)
+    groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
     return torch.optim.AdamW(
         [group for group in groups if group["params"]],
         lr=settings.learning_rate,
@@ -201,9 +161,30 @@ def make_optimizer(model: Any, settings: TrainSettings) -> torch.optim.AdamW:
 
 
 def make_scheduler(optimizer: Any, settings: TrainSettings, total_steps: int) -> Any:
-    """Return the learning-rate schedule; it is stepped once a global step, on every rank alike."""
-    from transformers import get_scheduler
+    """Return the learning-rate schedule; it is stepped once a global step, on every rank alike.
 
-    warmup = round(settings.warmup_ratio * total_steps)
-    name = "constant_with_warmup" if settings.lr_scheduler_type == "constant" else settings.lr_scheduler_type
-    return get_scheduler(name, optimizer, num_warmup_steps=warmup, num_training_steps=total_steps)
+    `constant` warms up too. `warmup_stable_decay` decays over the last tenth unless `num_decay_steps` is given. Raises
+    InputError where `train.lr_scheduler_kwargs` do not fit the schedule.
+    """
+    from transformers import get_scheduler
+    from transformers.optimization import TYPE_TO_SCHEDULER_FUNCTION
+    from transformers.trainer_utils import SchedulerType
+
+    chosen, given = settings.lr_scheduler_type, dict(settings.lr_scheduler_kwargs)
+    name = SchedulerType("constant_with_warmup" if chosen == "constant" else chosen)
+    known = {*signature(TYPE_TO_SCHEDULER_FUNCTION[name]).parameters} - _SCHEDULE_OURS
+    try:
+        if not given.keys() <= known:
+            raise TypeError(f"unknown: {', '.join(sorted(given.keys() - known))}")
+        if "num_decay_steps" in known:
+            given.setdefault("num_decay_steps", max(round(total_steps / 10), 1))
+        warmup = round(settings.warmup_ratio * total_steps)
+        schedule = get_scheduler(name, optimizer, warmup, total_steps, given)
+        for step in (warmup, total_steps // 2, total_steps):  # a value of the wrong kind shows when it is used
+            float(schedule.lr_lambdas[0](step))
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise InputError(
+            f"train.lr_scheduler_kwargs: {settings.lr_scheduler_kwargs} do not fit {chosen} ({error}); it takes "
+            f"{', '.join(sorted(known)) or 'none'}, as in transformers"
+        ) from None
+    return schedule

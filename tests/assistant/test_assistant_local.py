@@ -5,12 +5,15 @@ import shutil
 
 import pytest
 import torch
-from fakes import TEXT
+from fakes import TEXT, byte_level, metaspace, tiny_model, wordpiece
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spt.assistant import Item
-from spt.assistant.local import batches
+from spt.assistant.decode import Feed, constrained
+from spt.assistant.local import LocalModel, batches
+from spt.assistant.prompt import Prompt
+from spt.config import Assistant
 from spt.errors import ModelError
 
 SENTENCES = [
@@ -58,11 +61,42 @@ def searched(local, one):
     return tuple(cuts)
 
 
-def test_constrained_cuts_are_those_of_a_token_by_token_search(make):
-    assistant = make("constrained")
-    found = assistant.cut(ITEMS)
-    assert found == [searched(assistant.backend, one) for one in ITEMS]
-    assert 0 < sum(map(len, found)) < sum(len(one.boundaries) for one in ITEMS)
+@pytest.mark.parametrize("separator", ["|", " |", " The", " T|", " <cut>"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_constrained_cuts_are_those_of_a_token_by_token_search(random_model, separator, seed):
+    local = random_model(seed, separator)
+    found = [set(reply.cuts) for reply in constrained(local, ITEMS, [local.encode(one) for one in ITEMS])]
+    assert found == [set(searched(local, one)) for one in ITEMS]
+    assert any(found)
+
+
+@pytest.fixture
+def random_model(tmp_path):
+    """Return a maker of local models of each kind of tokenizer, in mode constrained."""
+
+    def random_model(seed, separator):
+        tokenizer = [byte_level, metaspace, wordpiece][seed % 3]()
+        tiny_model("llama", tokenizer, seed=seed, max_position_embeddings=1024).save_pretrained(tmp_path / "model")
+        tokenizer.save_pretrained(tmp_path / "model")
+        words = {"instruction": "Cut.", "listing": "Cut.", "request": "Go.", "examples": (f"Ann Lee{separator} sang.",)}
+        asked = Assistant(model=str(tmp_path / "model"))
+        return LocalModel(asked, Prompt(separator=separator, **words))
+
+    return random_model
+
+
+def test_a_pass_reads_a_draft_as_a_whole_and_as_many_passes_are_needed_as_guesses_fail(make, monkeypatch):
+    passes = []
+    plain = Feed.__call__
+    monkeypatch.setattr(Feed, "__call__", lambda *given: (passes.append(given[1]), plain(*given))[1])
+    text = item(" ".join(["one two three four five six seven"] * 4))
+    local = make("constrained").backend
+    (reply,) = constrained(local, [text], [local.encode(text)])
+    assert reply.cuts == searched(local, text)
+    assert len(passes) < len(text.boundaries) / 2
+    # What is settled is not read again.
+    sizes = [len(chunks[0]) for chunks in passes]
+    assert sizes == sorted(sizes, reverse=True)
 
 
 def test_scores_are_the_separators_logprobs_of_an_uncached_reading(make):

@@ -122,7 +122,7 @@ def test_the_set_says_its_name_headline_and_grammar_and_a_lone_file_has_defaults
 @pytest.mark.parametrize(
     ("about", "said"),
     [
-        ({"name": "a", "headline": "bleu"}, "headline: Input should be 'exact'"),
+        ({"name": "a", "headline": "logprob"}, "headline: Input should be 'exact'"),
         ({"name": "a", "headlin": "exact"}, "headlin: Extra inputs"),
         ({"name": "a", "grammar": {"sentence": ["{x}"]}}, "no alternatives for 'x'"),
         ({"name": "a", "grammar": {"sentence": ["{x}"], "x": ["{sentence}"]}}, "leads back to itself"),

@@ -220,3 +220,10 @@ def test_benchmark_make_writes_a_set_that_a_run_can_read(tmp_path, monkeypatch, 
     code, _, err = call(monkeypatch, capsys, "benchmark", "make", "fictional-peple")
     assert code == 2
     assert "fictional-people" in err
+
+
+@pytest.mark.parametrize("command", [["env"], ["benchmark", "list"]])
+def test_quiet_leaves_the_result(command, monkeypatch, capsys):
+    code, out, err = call(monkeypatch, capsys, *command, "--quiet")
+    assert (code, err) == (0, "")
+    assert out == call(monkeypatch, capsys, *command)[1] != ""

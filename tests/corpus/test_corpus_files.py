@@ -77,6 +77,14 @@ def test_a_file_of_unknown_kind_is_unsupported(name, tmp_path):
         list(read_rows(Source(path=str(tmp_path / name)), stop))
 
 
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe.jsonl"])
+def test_what_never_ends_or_cannot_be_read_twice_is_refused(name, folder):
+    os.mkfifo("pipe.jsonl")
+    for use in (input_key, lambda source: list(read_rows(source, stop))):
+        with pytest.raises(InputError, match=f"{name}: is a pipe, socket or device.*; save it to a file, or give -"):
+            use(Source(path=name))
+
+
 def test_standard_input_is_hashed_and_read(monkeypatch):
     data = b'{"text": "one"}\n{"text": "two"}\n'
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))

@@ -46,6 +46,12 @@ def disturb(model):
                 parameter.add_(torch.randn_like(parameter) * 0.05)
 
 
+def trained(base, **values):
+    prepared = prepare(base, **values)
+    disturb(prepared.model)
+    return prepared
+
+
 def logits(model, ids):
     with torch.no_grad():
         return model.eval()(ids).logits
@@ -136,7 +142,7 @@ def test_a_model_from_scratch_has_its_tag_and_comes_back(tmp_path):
 
 def test_an_adapter_remembers_the_revision_of_its_base(tmp_path, monkeypatch):
     base = save_base(tmp_path / "base", metaspace())
-    prepared = prepare(base, lora=LORA, revision="v1.5")
+    prepared = trained(base, lora=LORA, revision="v1.5")
     place = finish(prepared, base, tmp_path / "train", lora=LORA, revision="v1.5")
     asked = []
     load = spt.model.load._load
@@ -193,7 +199,7 @@ def test_damaged_weights_are_named_with_their_folder(tmp_path):
 @pytest.mark.parametrize("damage", ["lost", "foreign"])
 def test_an_adapter_that_does_not_fit_its_base_is_named(damage, tmp_path):
     base = save_base(tmp_path / "base", metaspace())
-    place = finish(prepare(base, lora=LORA), base, tmp_path / "train", lora=LORA)
+    place = finish(trained(base, lora=LORA), base, tmp_path / "train", lora=LORA)
     if damage == "lost":
         (tmp_path / "train/final/adapter_model.safetensors").unlink()
     else:
@@ -204,7 +210,7 @@ def test_an_adapter_that_does_not_fit_its_base_is_named(damage, tmp_path):
 
 def test_loading_leaves_the_tokenizer_of_the_base_alone(tmp_path):
     base = save_base(tmp_path / "base", copy.deepcopy(byte_level()))
-    finish(prepare(base, lora=LORA), base, tmp_path / "train", lora=LORA)
+    finish(trained(base, lora=LORA), base, tmp_path / "train", lora=LORA)
     assert NEW_TOKEN not in json.loads((tmp_path / "base/tokenizer.json").read_text())["added_tokens"]
     assert NEW_TOKEN not in load_tokenizer(Model(base=base)).get_vocab()
 

@@ -7,7 +7,7 @@ from fakes import byte_level, tiny_model
 
 import spt.score.questions
 from spt.config import Evaluate
-from spt.metrics import measure
+from spt.metrics import Answer, measure
 from spt.records import Question
 from spt.score import rates, score_questions, spread
 from spt.score.evaluate import score_row
@@ -43,7 +43,10 @@ def test_scores_stand_in_the_order_of_the_questions_with_the_best_target(model):
         assert score.logprob == pytest.approx(best[0], rel=1e-4)
         assert score.target_tokens == best[1]
         assert score.distractor_logprobs == pytest.approx([value for value, _ in nats[2:]], rel=1e-4)
-        assert score.metrics == measure(score.prediction, score.question.targets, SETTINGS.metrics)
+        targets, distractors = score.question.targets, score.distractor_logprobs
+        answer = Answer(score.prediction, targets, targets, ((score.logprob, score.target_tokens),), distractors)
+        assert score.metrics == measure(answer, SETTINGS.metrics)
+        assert ("choice" in score.metrics) == bool(score.question.distractors)
 
 
 def test_a_floor_is_what_other_facts_answers_would_score(model, monkeypatch):
@@ -53,7 +56,9 @@ def test_a_floor_is_what_other_facts_answers_would_score(model, monkeypatch):
     floors = floor_targets(questions, 5)
     for score in scores:
         others = floors[score.question.id]
-        assert score.floors["exact"] == pytest.approx(others.count("Lake number 2.") / len(others))
+        assert score.floors["exact"] == pytest.approx(
+            sum("Lake number 2." in targets for targets in others) / len(others)
+        )
     assert {score.question.id for score in scores if score.metrics["exact"]} == {"q2"}
     assert any(score.floors["exact"] > 0 for score in scores)
 
@@ -99,10 +104,21 @@ def test_a_spread_takes_questions_from_the_whole_set():
 def test_a_score_is_one_flat_row(model):
     one, two = score_questions(model, byte_level(), make_questions(2), SETTINGS)
     row = score_row(two)
-    names = {"exact", "startswith", "contains"}
     assert row.keys() == {
         "id", "fact_id", "direction", "prompt", "targets", "distractors", "prediction", "logprob", "target_tokens",
-        "distractor_logprobs", *names,
+        "distractor_logprobs", *SETTINGS.metrics,
     } | {f"{name}_floor" for name in two.floors}  # fmt: skip
     assert (row["id"], row["direction"], row["distractors"]) == ("q1", "reversed", ("Oslo", "Lyon"))
     assert "distractors" not in score_row(one)
+
+
+def test_a_rank_is_over_all_targets_of_the_set_in_the_questions_direction(model):
+    questions = make_questions(5)
+    settings = Evaluate(metrics=("mrr", "hits_1"), max_new_tokens=1, headline="mrr")
+    for score in score_questions(model, byte_level(), questions, settings):
+        own = score.question
+        rivals = [text for q in questions if q.direction == own.direction and q is not own for text in q.targets]
+        nats = [log_probabilities(model, byte_level(), [(own.prompt, text)], 1)[0][0] for text in rivals]
+        rank = 1 + sum(value > score.logprob for value in nats)
+        assert score.metrics == {"mrr": 1 / rank, "hits_1": float(rank == 1)}
+        assert score.floors["hits_1"] == pytest.approx(2 / (2 + len(rivals)))

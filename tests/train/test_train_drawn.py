@@ -1,39 +1,18 @@
 """Training on units that are drawn anew each epoch: a pure function of the experiment, and part of its key."""
 
-from pathlib import Path
-
 import pytest
 from experiment import write_experiment
+from streams import examples_of, stream_of
 
 from spt.config import read_config
-from spt.encode import Encoder
 from spt.errors import StaleError
 from spt.preprocess import preprocess
-from spt.train.setup import Stream, prepare, train_key
-
-
-def stream_of(path, **ranks):
-    config = read_config(path)
-    folder = Path(config.output) / "train"
-    folder.mkdir(parents=True, exist_ok=True)
-    data, prepared = prepare(config, folder)
-    encoder = Encoder(prepared.tokenizer, prepared.tag, config.train.max_length)
-    return Stream(data, encoder, config.segment, config.permute, config.train, config.seed, 0, **ranks)
+from spt.train.setup import train_key
 
 
 def examples(steps):
-    """Return the ids of each step's rows, whatever the rank and micro-batch they came in."""
-    found = []
-    for step in steps:
-        rows = [
-            tuple(ids[mask.bool()].tolist())
-            for _, batches in step
-            for batch in batches
-            for ids, mask, labels in zip(batch.input_ids, batch.attention_mask, batch.labels, strict=True)
-            if (labels != -100).any()
-        ]
-        found.append(sorted(rows))
-    return found
+    """Return the examples of each step, whatever the rank and micro-batch they came in."""
+    return [examples_of(batch for part in step for batch in part.batches) for step in steps]
 
 
 @pytest.mark.parametrize("segmenter", ["token", "random"])

@@ -2,7 +2,6 @@
 
 import json
 import random
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +11,6 @@ from spt.config import read_config
 from spt.errors import NonFiniteError, StaleError
 from spt.preprocess import preprocess
 from spt.train import train
-from spt.train.setup import Stream, prepare
 
 
 @pytest.fixture(scope="module")
@@ -28,26 +26,6 @@ def losses(run):
     return [line["loss"] for line in log(run) if "loss" in line]
 
 
-def stream_of(path, *, rank=0, world_size=1, overrides=()):
-    config = read_config(path, overrides)
-    folder = Path(config.output) / "train"
-    folder.mkdir(parents=True, exist_ok=True)
-    data, prepared = prepare(config, folder)
-    from spt.encode import Encoder
-
-    encoder = Encoder(prepared.tokenizer, prepared.tag, config.train.max_length)
-    return Stream(data, encoder, config.segment, config.permute, config.train, config.seed, 0, rank, world_size)
-
-
-def rows_of(batches):
-    return sorted(
-        tuple(ids[mask.bool()].tolist())
-        for batch in batches
-        for ids, mask, labels in zip(batch.input_ids, batch.attention_mask, batch.labels, strict=True)
-        if (labels != -100).any()
-    )
-
-
 def test_two_processes_give_the_losses_of_one_over_fifty_steps(tmp_path):
     settings = {"epochs": 13, "batch_size": 12, "micro_batch_size": 12, "eval_steps": None}
     one = write_experiment(tmp_path / "one", train=settings)
@@ -59,38 +37,10 @@ def test_two_processes_give_the_losses_of_one_over_fifty_steps(tmp_path):
     first, second = losses(tmp_path / "one/run")[:50], losses(tmp_path / "two/run")[:50]
     assert len(first) == 50
     assert first == pytest.approx(second, abs=1e-5)
+    curves = [[line["learning_rate"] for line in log(tmp_path / name / "run")] for name in ("one", "two")]
+    assert curves[0] == curves[1], "the schedule is stepped once a global step"
     assert json.loads((tmp_path / "two/run/train/timings.json").read_text())["world_size"] == 2
     assert manifest(tmp_path / "one/run")["target_tokens"] == manifest(tmp_path / "two/run")["target_tokens"]
-
-
-@pytest.mark.parametrize("world_size", [2, 3, 5])
-def test_ranks_share_the_stream_of_one_process_without_loss_or_repeat(finished, world_size):
-    whole = list(stream_of(finished).steps(0))
-    parts = [list(stream_of(finished, rank=rank, world_size=world_size).steps(0)) for rank in range(world_size)]
-    for step, (ids, batches) in enumerate(whole):
-        shared = [batch for part in parts for batch in part[step][1]]
-        assert all(part[step][0] == ids for part in parts)
-        assert len({len(part[step][1]) for part in parts}) == 1, "ranks must take the same number of micro-batches"
-        assert rows_of(shared) == rows_of(batches)
-
-
-def test_an_epoch_holds_every_record_once_and_draws_orders_anew(finished):
-    stream = stream_of(finished)
-    steps = list(stream.steps(0))
-    per_epoch = stream.steps_per_epoch
-    for epoch in range(2):
-        ids = [name for names, _ in steps[epoch * per_epoch : (epoch + 1) * per_epoch] for name in names]
-        assert len(ids) == len(set(ids)) == 40
-    first, second = (rows_of([b for _, bs in steps[e * per_epoch : (e + 1) * per_epoch] for b in bs]) for e in (0, 1))
-    assert first != second
-
-
-def test_the_stream_from_any_step_is_the_rest_of_the_whole_stream(finished):
-    whole = list(stream_of(finished).steps(0))
-    for done in (1, 3, 4, 7, 19):
-        rest = list(stream_of(finished).steps(done))
-        assert [ids for ids, _ in rest] == [ids for ids, _ in whole[done:]]
-        assert [rows_of(batches) for _, batches in rest] == [rows_of(batches) for _, batches in whole[done:]]
 
 
 def test_accumulation_does_not_change_the_losses(finished, tmp_path):
@@ -144,9 +94,9 @@ def test_a_loss_that_is_not_a_number_stops_before_the_update_and_names_the_step(
     preprocess(read_config(path))
     original, calls = CausalLoss.forward, []
 
-    def broken(self, *arguments):
+    def broken(self, **inputs):
         calls.append(1)
-        loss = original(self, *arguments)
+        loss = original(self, **inputs)
         return loss * float("nan") if len(calls) > 12 else loss
 
     monkeypatch.setattr(CausalLoss, "forward", broken)

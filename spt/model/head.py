@@ -1,0 +1,101 @@
+"""A causal model as backbone and head, so that logits are computed only where something is learned.
+
+    input_ids ──backbone──▶ hidden states ──head──▶ logits
+
+In: a model, with or without adapters. Out: the two, and whether the head is all that stands between them. Trade-off:
+an architecture that changes its logits after the head (soft caps, scales) is told by a probe, and computes all of them.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from spt.errors import ModelError
+from spt.model.check import noise
+from spt.model.source import first_line
+
+_LARGE = 100.0
+"""The probe's logits are this large, so that a soft cap shows."""
+
+
+def base_of(model: Any) -> Any:
+    """Return transformers' model inside peft's, or the model itself."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def backbone_of(model: Any) -> Any:
+    """Return what computes the hidden states."""
+    return base_of(model).get_decoder()
+
+
+def head_of(model: Any) -> Any:
+    """Return the module that makes logits of hidden states, or None."""
+    return base_of(model).get_output_embeddings()
+
+
+def recompute_activations(model: Any) -> None:
+    """Make a model compute its layers again in the backward pass rather than keep them: gradient checkpointing.
+
+    Raises ModelError for an architecture that cannot.
+    """
+    base, kwargs = base_of(model), {"use_reentrant": False}
+    try:
+        if hasattr(base, "activation_checkpointing_enable"):
+            base.activation_checkpointing_enable(activation_checkpointing_kwargs=kwargs)
+        else:  # its older name
+            base.gradient_checkpointing_enable(gradient_checkpointing_kwargs=kwargs)
+    except ValueError as error:
+        raise ModelError(f"train.gradient_checkpointing: {first_line(error)}; set it to false") from error
+
+
+def trained_rows(head: Any) -> list[tuple[list[int], Tensor]]:
+    """Return (token ids, rows) that peft trains in the place of rows of a frozen head."""
+    tokens = getattr(head, "token_adapter", None)
+    if tokens is None or tokens.disable_adapters or tokens.merged:
+        return []
+    return [(tokens.token_indices[name], tokens.trainable_tokens_delta[name]) for name in tokens.active_adapters]
+
+
+def apply_head(head: nn.Module, hidden: Tensor) -> Tensor:
+    """Return the logits of hidden states.
+
+    Of rows that peft trains only their own columns are computed anew: it would copy the whole head, and make a gradient
+    for all of it, each time.
+    """
+    rows = trained_rows(head)
+    if not rows:
+        return head(hidden)  # type: ignore[no-any-return]
+    logits: Tensor = head.token_adapter.base_layer(hidden)  # type: ignore[union-attr, operator]
+    for token_ids, weight in rows:
+        columns = nn.functional.linear(hidden, weight.to(hidden.dtype)).to(logits.dtype)
+        logits = logits.index_copy(-1, torch.tensor(token_ids, device=logits.device), columns)
+    return logits
+
+
+@torch.no_grad()
+def is_all_head(model: Any) -> bool:
+    """Return whether the model's logits are its head's, tried on large random hidden states."""
+    backbone, head = backbone_of(model), head_of(model)
+    if head is None or backbone is base_of(model):
+        return False
+    device, was_training = next(model.parameters()).device, model.training
+    generator, wanted = torch.Generator().manual_seed(0), []
+
+    def substitute(module: Any, arguments: Any, output: Any) -> Any:
+        hidden = output.last_hidden_state
+        drawn = torch.randn(hidden.shape, generator=generator).to(hidden)
+        drawn *= _LARGE / apply_head(head, drawn).abs().max()
+        wanted.append(apply_head(head, drawn).float())
+        output.last_hidden_state = drawn
+        return output
+
+    hook = backbone.register_forward_hook(substitute)
+    model.eval()
+    try:
+        logits = model(input_ids=torch.ones((1, 3), dtype=torch.long, device=device), use_cache=False).logits.float()
+    finally:
+        hook.remove()
+        model.train(was_training)
+    # An architecture that reaches past its backbone never met the hook.
+    return bool(wanted) and float((logits - wanted[0]).abs().max()) <= noise(model) * float(logits.abs().max())

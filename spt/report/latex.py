@@ -1,0 +1,69 @@
+r"""Runs → a table for a paper.
+
+In: runs. Out: LaTeX text that needs the package booktabs alone. Trade-off: a name in a script beyond Latin stays as it
+is, which LuaLaTeX and XeLaTeX set with a font that has it, and pdfLaTeX does not.
+"""
+
+import re
+from collections.abc import Sequence
+
+from spt.report.figures import difference, labels, match_rules, p_value, rate, sample_sizes, visible
+from spt.report.load import Run
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}", "'": r"\textquotesingle{}", "-": "{-}",
+}  # fmt: skip
+_NAME_WIDTH = 60
+
+
+def escape(text: str) -> str:
+    """Return text in which nothing is a command, and no hyphens or quotes join to something else."""
+    line = " ".join(visible(text).split())
+    return re.sub(r"[\\{}$&#_%~^<>|\"`'-]", lambda found: _SPECIAL[found[0]], line)
+
+
+def latex(runs: Sequence[Run]) -> str:
+    """Return the headline table, its caption with the match rule and the sample sizes."""
+    rows = [
+        [escape(label), *map(_set, (*_rates(run), difference(run.gap), _p(run), rate(run.fluency)))]
+        for label, run in zip(labels(runs, _NAME_WIDTH), runs, strict=True)
+    ]
+    body = "\n".join(f"    {' & '.join(row)} \\\\" for row in rows)
+    caption = " ".join(
+        f"{escape(line).rstrip('.')}."
+        for line in ("Percent, with 95% intervals over facts", *match_rules(runs), *sample_sizes(runs))
+    )
+    return _TABLE.replace("BODY", body).replace("CAPTION", caption)
+
+
+def _rates(run: Run) -> tuple[str, str]:
+    return rate(run.figure("forward")), rate(run.figure("reversed"))
+
+
+def _p(run: Run) -> str:
+    return p_value(run.gap.get("p_value")) if run.gap else p_value(None)
+
+
+def _set(cell: str) -> str:
+    """Return a cell whose minus signs are minus signs and whose ranges are ranges."""
+    if cell == "-":
+        return "--"
+    cell = re.sub(r"(?<=\d)-(?=\d)", "--", cell)
+    return re.sub(r"(?<![\d-])-(?=\d)", "$-$", cell).replace("<", "$<$")
+
+
+_TABLE = r"""% \usepackage{booktabs,textcomp}
+\begin{table}
+  \centering
+  \begin{tabular}{lrrrrr}
+    \toprule
+    Run & Forward & Reversed & Gap & $p$ & Natural order \\
+    \midrule
+BODY
+    \bottomrule
+  \end{tabular}
+  \caption{CAPTION}
+\end{table}
+"""

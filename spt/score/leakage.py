@@ -1,0 +1,152 @@
+"""Does the training text give away what the questions ask? Segmentations and questions → leaks.
+
+    asked    a text holds a question's prompt and a target side by side: that wording was taught
+    turned   a sentence holds what a fact's forward question asks for, and after it what its reversed one does
+
+In: the corpus in its own order, and the questions. Out: one `Leak` a text and question, and the guard's figure.
+Trade-off: words are compared, not meanings, so a paraphrase of a reversed question is not found; nor is the general
+text of `data.mix` searched.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from spt.metrics.text import words
+from spt.records import Direction, Question, Segmentation
+from spt.score.finding import SHOWN, Finding, finding, not_measured
+from spt.score.phrases import Phrases, Words
+from spt.statistics import tested
+
+LABEL = "leakage into the training text"
+RULE = (
+    "share of reversed questions that the training corpus gives away: a text holds the prompt and a target side by "
+    "side (asked), or a sentence holds what a forward question of the fact asks for and after it what the reversed one "
+    "does (turned); case, punctuation and white space ignored"
+)
+FORWARD_RULE = "share of forward questions whose prompt and target stand side by side in the training corpus"
+
+_Places = Mapping[Words, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """A text of the corpus that gives a question away; `rule` is `asked` or `turned`."""
+
+    id: str
+    text: str
+    question: str
+    direction: Direction
+    rule: str
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is looked for: wordings of questions, and by fact what each direction asks for."""
+
+    questions: Sequence[Question]
+
+    @cached_property
+    def wordings(self) -> Mapping[Words, Sequence[Question]]:
+        """Return the questions by prompt and target in one."""
+        found: dict[Words, list[Question]] = defaultdict(list)
+        for question in self.questions:
+            prompt = words(question.prompt)
+            for target in map(words, question.targets):
+                if prompt and target:
+                    found[prompt + target].append(question)
+        return found
+
+    @cached_property
+    def forward(self) -> Mapping[str, Sequence[Words]]:
+        """Return what the forward questions of a fact ask for."""
+        found: dict[str, dict[Words, None]] = defaultdict(dict)
+        for question in self.questions:
+            if question.direction == "forward":
+                found[question.fact_id].update(dict.fromkeys(map(words, question.targets)))
+        return {fact: tuple(targets) for fact, targets in found.items()}
+
+    @cached_property
+    def reverse(self) -> Mapping[Words, Sequence[Question]]:
+        """Return the reversed questions by what they ask for."""
+        found: dict[Words, list[Question]] = defaultdict(list)
+        for question in self.questions:
+            if question.direction == "reversed" and question.fact_id in self.forward:
+                for target in dict.fromkeys(map(words, question.targets)):
+                    found[target].append(question)
+        return found
+
+
+def find_leaks(texts: Iterable[Segmentation], questions: Sequence[Question]) -> Iterator[Leak]:
+    """Yield what the texts give away, in their order: each text, question and rule once."""
+    wanted = Wanted(questions)
+    wordings = Phrases(wanted.wordings)
+    terms = Phrases([*wanted.reverse, *(target for targets in wanted.forward.values() for target in targets)])
+    for segmentation in texts:
+        spoken, sentence = _read(segmentation)
+        asked = {q.id: q for _, phrase in wordings.find(spoken) for q in wanted.wordings[phrase]}
+        places: dict[Words, list[int]] = defaultdict(list)
+        for start, term in terms.find(spoken):
+            places[term].append(start)
+        turned = {q.id: q for q in _turned(places, sentence, wanted)}
+        for rule, found in (("asked", asked), ("turned", turned)):
+            for question in sorted(found.values(), key=lambda question: question.id):
+                yield Leak(segmentation.id, segmentation.text, question.id, question.direction, rule)
+
+
+def _read(segmentation: Segmentation) -> tuple[Words, list[int]]:
+    """Return the words of a text, and for each the number of its sentence."""
+    spoken: list[str] = []
+    sentence: list[int] = []
+    bounds = (*segmentation.sentences, len(segmentation.text))
+    for number, (start, end) in enumerate(pairwise(bounds)):
+        own = words(segmentation.text[start:end])
+        spoken += own
+        sentence += [number] * len(own)
+    return tuple(spoken), sentence
+
+
+def _turned(places: _Places, sentence: Sequence[int], wanted: Wanted) -> Iterator[Question]:
+    for target in places.keys() & wanted.reverse.keys():
+        for question in wanted.reverse[target]:
+            ahead = [text for text in wanted.forward[question.fact_id] if text in places]
+            if any(
+                start + len(text) <= later and sentence[start] == sentence[later]
+                for text in ahead
+                for start in places[text]
+                for later in places[target]
+            ):
+                yield question
+
+
+def leakage(leaks: Sequence[Leak], questions: Sequence[Question]) -> Finding:
+    """Return the guard's figure over the questions of the headline, with those of the control apart."""
+    headline = tested(questions)
+    kept = {question.id for question in headline}
+    control = [question for question in questions if question.id not in kept]
+    own = [leak for leak in leaks if leak.question in kept]
+    figure = _share(own, headline, "reversed")
+    if figure["value"] is None:
+        return not_measured(LABEL, RULE, "the set asks no reversed questions")
+    examples = sorted(own, key=lambda leak: leak.direction != "reversed")[:SHOWN]
+    return finding(
+        LABEL, RULE, **figure, low=None, high=None,
+        examples=[leak_row(leak) for leak in examples],
+        rows=len(own),
+        forward={"rule": FORWARD_RULE, **_share(own, headline, "forward")},
+        control={way: _share(leaks, control, way) for way in ("reversed", "forward")} if control else None,
+    )  # fmt: skip
+
+
+def _share(leaks: Sequence[Leak], questions: Sequence[Question], direction: Direction) -> dict[str, Any]:
+    own = {question.id for question in questions if question.direction == direction}
+    leaked = {leak.question for leak in leaks} & own
+    return {"value": len(leaked) / len(own) if own else None, "n": len(own), "count": len(leaked)}
+
+
+def leak_row(leak: Leak) -> dict[str, Any]:
+    """Return a leak as one flat JSON object."""
+    return {name: getattr(leak, name) for name in Leak.__slots__}

@@ -1,0 +1,137 @@
+"""The stream of training before training: steps, examples, tokens, and the first batch, for `--dry-run`.
+
+In: an experiment. Out: counts of its first steps as one device would see them. Nothing is written: what `spt train`
+keeps on disk goes to a temporary folder. Trade-off: of a corpus that is not segmented yet the first records are read,
+each as one unit, so that every order is the original one.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from spt.batch import Batch
+from spt.config import Config
+from spt.corpus import Rejects, read_records, stop
+from spt.encode import Encoder
+from spt.errors import InputError
+from spt.model import load_tokenizer, read_tokenizer, train_tokenizer
+from spt.model.tag import choose_tag
+from spt.preprocess import load_segmented
+from spt.records import Tag
+from spt.train.mix import mix_texts, prepare_mix
+from spt.train.setup import segmented_folder, train_folder
+from spt.train.stream import Stream
+
+RECORDS = 10_000
+"""Records read of a corpus that is not segmented yet."""
+EXAMPLES = 2_000
+"""Examples encoded to learn how many tokens one has."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What training would see. `largest`: the micro-batch with the most positions among `peeked` examples.
+
+    `segmented`: the corpus is cut; otherwise `records` are the first ones alone where they are `RECORDS`. `filled`: the
+    share of positions that are not padding.
+    """
+
+    tokenizer: Any
+    tag: Tag | None
+    segmented: bool
+    records: int
+    steps: int
+    steps_per_epoch: int
+    examples: int
+    tokens: int
+    peeked: int
+    filled: float
+    largest: Batch
+    first: Batch
+
+    @property
+    def whole(self) -> bool:
+        """Return whether all records were counted."""
+        return self.segmented or self.records < RECORDS
+
+
+def preview(config: Config, devices: int) -> Preview:
+    """Return what the first of `devices` devices would see of the first steps.
+
+    Raises what reading the corpus, the segmented data or the tokenizer raises.
+    """
+    with TemporaryDirectory() as temporary:
+        segmented = (segmented_folder(config) / "manifest.json").exists()
+        data = load_segmented(segmented_folder(config), Path(temporary)) if segmented else _first_records(config)
+        if not len(data):
+            raise InputError("the corpus holds no records; check data.train")
+        tokenizer = _tokenizer(config, data)
+        tag = choose_tag(tokenizer, config.permute.order_tag)
+        stream = _stream(config, data, tokenizer, tag, Path(temporary))
+        return _peek(stream, devices, tokenizer, tag, segmented)
+
+
+def _first_records(config: Config) -> Any:
+    from datasets import Dataset
+
+    if config.data.train is None:
+        raise InputError("data.segmented names no finished segmented data, and there is no data.train")
+    reject = Rejects() if config.data.on_error == "reject" else stop
+    records = list(islice(read_records(config.data.train, reject=reject, limit=config.data.limit), RECORDS))
+    columns = {
+        "id": [record.id for record in records],
+        "text": [record.text for record in records],
+        "cuts": [[] for _ in records],
+        "sentences": [[0] if record.text else [] for record in records],
+        "segmenter": ["none"] * len(records),
+        "completion_start": [record.completion_start for record in records],
+    }
+    return Dataset.from_dict(columns)
+
+
+def _tokenizer(config: Config, data: Any) -> Any:
+    if config.model.from_scratch is None:
+        return load_tokenizer(config.model)
+    own = train_folder(config) / "tokenizer"
+    if own.exists():
+        return read_tokenizer(str(own))
+    return train_tokenizer(chain(data["text"], mix_texts(config)), config.model.from_scratch.vocab_size)
+
+
+def _stream(config: Config, data: Any, tokenizer: Any, tag: Tag | None, folder: Path) -> Stream:
+    settings = config.train.model_copy(update={"dataloader_num_workers": 0})
+    encoder = Encoder(tokenizer, tag, settings.max_length, settings.too_long, settings.loss_on)
+    pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+    mix = prepare_mix(config, tokenizer, folder)
+    return Stream(data, encoder, config.segment, config.permute, settings, config.seed, pad_id or 0, mix=mix)
+
+
+def _peek(stream: Stream, devices: int, tokenizer: Any, tag: Tag | None, segmented: bool) -> Preview:
+    count = max(min(stream.total_steps, EXAMPLES // stream.train.batch_size), 1)
+    steps = list(islice(stream.steps(0), count))
+    peeked = sum(len(step.ids) for step in steps)
+    tokens = sum(batch.tokens for step in steps for batch in step.batches)
+    # The first rank gets the longest examples of each step.
+    own = [batch for step in islice(replace(stream, world_size=devices).steps(0), count) for batch in step.batches]
+    examples = _examples(stream)
+    return Preview(
+        tokenizer=tokenizer,
+        tag=tag,
+        segmented=segmented,
+        records=len(stream.data),
+        steps=stream.total_steps,
+        steps_per_epoch=stream.steps_per_epoch,
+        examples=examples,
+        tokens=round(tokens * examples / peeked),
+        peeked=peeked,
+        filled=sum(batch.tokens for batch in own) / sum(batch.size for batch in own),
+        largest=max(own, key=lambda batch: batch.size),
+        first=own[0],
+    )
+
+
+def _examples(stream: Stream) -> int:
+    epochs, left = divmod(stream.total_steps, stream.steps_per_epoch)
+    return epochs * stream.examples_per_epoch + min(left * stream.train.batch_size, stream.examples_per_epoch)
