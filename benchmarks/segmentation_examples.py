@@ -30,7 +30,8 @@ SENTENCES = (
 
 
 def shown(row: Segmentation) -> str:
-    return " | ".join(unit.strip() for unit in row.units)
+    units = " | ".join(unit.strip() for unit in row.units)
+    return units if row.fallback is None else f"{units}   [{row.fallback}: cut by {row.segmenter}]"
 
 
 def drawn(row: Segmentation, settings: Segment) -> str:
@@ -45,9 +46,12 @@ def drawn(row: Segmentation, settings: Segment) -> str:
 def examples(model: str | None) -> list[str]:
     chosen = {name: Segment(segmenter=name) for name in ("spacy", "word", "entity", "ngram", "mentions", "sentence")}
     chosen["random"] = Segment(segmenter="random", max_words=4)
-    asked = {"model": model, "mode": "constrained"}
     if model is not None:
-        chosen |= {name: Segment(segmenter=name, assistant=asked) for name in ("assistant", "hybrid")}
+        for mode in ("generate", "constrained", "score"):
+            asked = {"model": model, "mode": mode}
+            chosen[f"assistant, {mode}"] = Segment(segmenter="assistant", assistant=asked)
+        chosen["hybrid, constrained"] = Segment(segmenter="hybrid", assistant={"model": model, "mode": "constrained"})
+    width = max(map(len, chosen))
     records = [Record(f"s{n}", text, "examples", n) for n, text in enumerate(SENTENCES, 1)]
     rows = {name: make_segmenter(settings).segment(records) for name, settings in chosen.items()}
     lines = ["```"]
@@ -55,7 +59,7 @@ def examples(model: str | None) -> list[str]:
         lines.append(text)
         for name, settings in chosen.items():
             row = rows[name][number]
-            lines.append(f"  {name:<9}  {drawn(row, settings) if name == 'random' else shown(row)}")
+            lines.append(f"  {name:<{width}}  {drawn(row, settings) if name == 'random' else shown(row)}")
         lines.append("")
     return [*lines[:-1], "```"]
 

@@ -2,7 +2,7 @@
 
     python benchmarks/training.py                                  # CPU: 135M parameters, LoRA, bf16, one core
     python benchmarks/training.py --data ../shared/data/person_description/all_prompts_train.jsonl --rounds 3
-    python benchmarks/training.py --only spt,bare --steps 6        # a quick look
+    python benchmarks/training.py --only "spt;bare" --steps 6      # a quick look
 
 SFTTrainer is `pip install trl`; the model is SmolLM2-135M-Instruct (see configs/person_description/base.yaml). Every
 program runs alone in a process of its own; a round runs each once, every other round in the opposite order, and the
@@ -62,7 +62,7 @@ PROGRAMS = {
     "trl, packed": Program(("trl", "--packing"), "packed"),
     "spt, two": Program(("spt",), "padded", TORCHRUN),
     "tiny": Program(("spt",), "tiny", pinned=False),
-    "tiny, no worker": Program(("spt",), "tiny-0", pinned=False),
+    "tiny, one worker": Program(("spt",), "tiny-1", pinned=False),
     "spt, fsdp2": Program(("spt",), "padded", (*FSDP, str(ROOT / "configs/accelerate/fsdp2.yaml"))),
 }
 """Name -> program. The last one needs a GPU, two of the others two cores."""
@@ -105,7 +105,7 @@ def write_configs(folder: Path, options: argparse.Namespace) -> None:
         "padded": (model, {}, {"original": 1}),
         "packed": (model, {"packing": True}, {"original": 1}),
         "tiny": (tiny, {"epochs": 20}, {"original": 1, "reversed": 1, "shuffled": 1}),
-        "tiny-0": (tiny, {"epochs": 20, "dataloader_num_workers": 0}, {"original": 1, "reversed": 1, "shuffled": 1}),
+        "tiny-1": (tiny, {"epochs": 20, "dataloader_num_workers": 1}, {"original": 1, "reversed": 1, "shuffled": 1}),
     }
     for kind, (chosen, changes, orders) in kinds.items():
         config = {

@@ -37,9 +37,10 @@ BILLION = {
 
 @dataclass
 class Clock:
-    """When each step ended, its tokens, and the seconds waited for its batch."""
+    """When each step ended, on the clock and in CPU time, its tokens, and the seconds waited for its batch."""
 
     ends: list[float] = field(default_factory=list)
+    busy: list[float] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     own_peak: int = 0
@@ -50,6 +51,7 @@ class Clock:
         if torch.accelerator.is_available():
             torch.accelerator.synchronize()
         self.ends.append(time.perf_counter())
+        self.busy.append(time.process_time())
         # Here, since what comes after the last step is saving.
         self.own_peak, self.started = own_peak(), max(self.started, started_memory())
 
@@ -59,6 +61,7 @@ class Clock:
         return {
             "steps": len(self.ends),
             "seconds_a_step": seconds / (len(self.ends) - 1),
+            "cpu_a_step": (self.busy[-1] - self.busy[0]) / (len(self.ends) - 1),
             "tokens_a_second": sum(self.tokens[1 : len(self.ends)]) / seconds,
             "waited": sum(self.waits[1 : len(self.ends)]) / seconds,
             "peak": self.own_peak + self.started,

@@ -46,8 +46,8 @@ class UnitAssistant:
 
     def __init__(self, settings: Assistant) -> None:
         self.settings = settings
-        self.prompt = read_prompt(settings.prompt)
-        self.backend = _make_backend(settings, self.prompt)
+        self.prompt: Prompt = read_prompt(settings.prompt)
+        self.backend = make_backend(settings, self.prompt)
         self.cache = ReplyCache(settings.cache)
         self.cache_hits = 0
 
@@ -117,7 +117,11 @@ class UnitAssistant:
         return self.backend.key()
 
 
-def _make_backend(settings: Assistant, prompt: Prompt) -> Backend:
+def make_backend(settings: Assistant, prompt: Any) -> Backend:
+    """Return what answers: a model in this process, or a server.
+
+    `prompt` is a Prompt; in mode generate anything with its `messages` and `plain`.
+    """
     if settings.backend == "transformers":
         return LocalModel(settings, prompt)
     # The SDK takes a second to import.

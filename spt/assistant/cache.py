@@ -31,10 +31,16 @@ def default_folder() -> Path:
 
 
 class ReplyCache:
-    """A mapping from keys to replies in `FOLDER/assistant.sqlite`."""
+    """A mapping from keys to replies in `FOLDER/NAME.sqlite`; `remedy` is what helps where none can be kept there."""
 
-    def __init__(self, folder: str | None) -> None:
-        self.path = (Path(folder).expanduser() if folder else default_folder()) / "assistant.sqlite"
+    def __init__(
+        self,
+        folder: str | None,
+        name: str = "assistant",
+        remedy: str = "set segment.assistant.cache to another folder on a local disk",
+    ) -> None:
+        self.path = (Path(folder).expanduser() if folder else default_folder()) / f"{name}.sqlite"
+        self.remedy = remedy
 
     def get(self, keys: Sequence[str]) -> dict[str, Reply]:
         """Return the replies that are there.
@@ -65,23 +71,18 @@ class ReplyCache:
             # SQLite does not wait for a lock while it switches to write-ahead logging.
             with FileLock(self.path.with_suffix(".lock"), timeout=WAIT):
                 connection = sqlite3.connect(self.path, timeout=WAIT)
-                return _set_up(connection, self.path)
+                return _set_up(connection, self.path, self.remedy)
         except (OSError, sqlite3.OperationalError) as error:
-            raise InputError(
-                f"{self.path}: cannot be opened ({error}); set segment.assistant.cache to a folder that can be written"
-            ) from None
+            raise InputError(f"{self.path}: cannot be opened or written ({error}); {self.remedy}") from None
 
 
-def _set_up(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+def _set_up(connection: sqlite3.Connection, path: Path, remedy: str) -> sqlite3.Connection:
     try:
         for statement in _SETUP:
             connection.execute(statement)
     except sqlite3.DatabaseError as error:
         connection.close()
-        raise DamagedError(
-            f"{path}: cannot be used as a cache of replies ({error}); delete it, or set segment.assistant.cache to "
-            "another folder on a local disk"
-        ) from None
+        raise DamagedError(f"{path}: cannot be used as a cache of replies ({error}); delete it, or {remedy}") from None
     return connection
 
 

@@ -10,7 +10,9 @@ remembers the holes. Trade-off: a batch runs until its last row ends.
 
 import copy
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -141,7 +143,22 @@ def _advance(feed: Feed, drafts: Sequence[Draft]) -> list[int]:
     width = math.ceil(fmean(len(draft.unread) for draft in drafts))
     chunks = [draft.unread[:width] for draft in drafts]
     choices = [draft.choices(len(chunk)) for draft, chunk in zip(drafts, chunks, strict=True)]
-    keep = max(len(chunk) - choice.place for chunk, some in zip(chunks, choices, strict=True) for choice in some[:1])
+    # The shortest is read to its end, which is a choice, so there is at least one.
+    keep = max(len(chunk) - some[0].place for chunk, some in zip(chunks, choices, strict=True) if some)
+    asked = [
+        (row, keep - len(chunks[row]) + choice.place, choice.separator, choice.word)
+        for row, some in enumerate(choices)
+        for choice in some
+    ]
+    logits = feed(chunks, keep)
+    rows, places, separators, words = torch.tensor(asked, device=logits.device).unbind(dim=1)
+    likelier = iter((logits[rows, places, separators] > logits[rows, places, words]).tolist())
+    return [
+        draft.correct(len(chunk), [next(likelier) for _ in some])
+        for draft, chunk, some in zip(drafts, chunks, choices, strict=True)
+    ]
+
+
 @torch.inference_mode()
 def score(local: "LocalModel", items: Sequence[Item], encoded: Sequence["Encoded"]) -> list[Reply]:
     """Return the separator's log-probability (nats) at each boundary of a sentence that continues the list of examples.

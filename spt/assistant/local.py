@@ -95,10 +95,9 @@ class LocalModel:
         return (limit or 1 << 30) - len(self.prefix)
 
     def _needed(self, encoded: Encoded) -> int:
-        separators = len(encoded.pieces) * len(self.separator)
-        return (
-            len(encoded) + {"score": 0, "constrained": separators, "generate": self.budget(encoded)}[self.settings.mode]
-        )
+        mode = self.settings.mode
+        separators = len(encoded.pieces) * len(self.separator) if mode == "constrained" else 0
+        return len(encoded) + separators + (self.budget(encoded) if mode == "generate" else 0)
 
     def budget(self, encoded: Encoded) -> int:
         """Return how many tokens a free reply may have: twice a copy, so that a runaway ends soon."""

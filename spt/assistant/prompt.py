@@ -7,6 +7,7 @@ chat template. Trade-off: an example is written once, with its units; what the u
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError, field_validator
 
@@ -16,6 +17,7 @@ from spt.config.yaml_text import parse_yaml
 from spt.errors import ConfigError
 
 Message = dict[str, str]
+Kind = TypeVar("Kind", bound=Section)
 
 
 class Prompt(Section):
@@ -76,8 +78,8 @@ class Prompt(Section):
         return f"{self.instruction}\n\n{shown}Sentence:\n{sentence}\nUnits:\n"
 
 
-def read_prompt(name: str) -> Prompt:
-    """Return the bundled prompt called `name`, or the one in the file `name`.
+def read_prompt(name: str, kind: type[Kind] = Prompt) -> Kind:  # type: ignore[assignment]  # PEP 696 is not in 3.11
+    """Return the bundled prompt called `name`, or the one in the file `name`, as a prompt of its kind.
 
     Raises ConfigError.
     """
@@ -93,7 +95,7 @@ def read_prompt(name: str) -> Prompt:
         raise ConfigError(f"segment.assistant.prompt: {name!r} is neither a file nor one of {known}")
     values = parse_yaml(text, name)
     try:
-        return Prompt.model_validate(values)
+        return kind.model_validate(values)
     except ValidationError as error:
-        problems = "\n  ".join(explain_problem(problem, Prompt) for problem in error.errors())
+        problems = "\n  ".join(explain_problem(problem, kind) for problem in error.errors())
         raise ConfigError(f"{name}:\n  {problems}") from None

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from spt.artifact import write_atomically
+from spt.artifact import hash_file, write_atomically
 from spt.config.schema import Source
 from spt.corpus import Row, read_rows, stop
 from spt.errors import QuestionError
@@ -40,6 +40,12 @@ def read_guards(questions: str | Path) -> tuple[Guard, ...] | None:
             raise _refuse(row, f"id {guard.id!r} was given before; every guard needs its own")
         guards[guard.id] = guard
     return tuple(guards.values())
+
+
+def hash_guards(questions: str | Path) -> str | None:
+    """Return a hash of the guards beside a question file, or None where it has none."""
+    path = guards_file(questions)
+    return hash_file(path) if path.exists() else None
 
 
 def write_guards(path: Path, guards: Iterable[Guard]) -> None:

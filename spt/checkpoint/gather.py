@@ -17,7 +17,7 @@ def gather(model: Any, *, only_trained: bool = False) -> None:
     """Make the parameters of a sharded model whole on rank 0 (`only_trained`: those alone); every rank calls it.
 
     One parameter after another, so that no device holds the model whole. Without sharded parameters nothing changes.
-    The branch of ZeRO-3 follows DeepSpeed's documentation and was not run.
+    ZeRO-3's branch is tested where DeepSpeed is installed.
     """
     main = rank_and_world()[0] == 0
     whole: dict[torch.nn.Parameter, torch.nn.Parameter] = {}

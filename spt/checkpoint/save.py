@@ -34,7 +34,7 @@ from spt.checkpoint.tensors import (
 from spt.errors import DamagedError, WorkError
 
 ENGINE = "deepspeed"
-"""The folder in which DeepSpeed keeps its own form. Written as its documentation says; not run by us."""
+"""The folder in which DeepSpeed keeps its own form; tested where it is installed."""
 
 WRITE_ERRORS = (SafetensorError, RuntimeError, CheckpointException)  # a full disk is none of these writers' own errors
 READ_ERRORS = (Exception, CheckpointException)  # what readers of three formats raise on bytes that are not theirs

@@ -1,7 +1,7 @@
 """The commands. Each reads a config, calls one stage, and prints its result; they hold no logic of their own.
 
-Exit codes: 0 done, 1 the work failed, 2 the user's input was wrong, 75 a signal stopped it and the same command goes on,
-130 Ctrl-C. Results go to standard output, everything else to standard error.
+Exit codes: 0 done, 1 the work failed, 2 the user's input was wrong, 75 a signal stopped training and all of it is
+saved, 130 Ctrl-C elsewhere. Results go to standard output, everything else to standard error.
 """
 
 import os

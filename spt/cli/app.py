@@ -2,7 +2,7 @@
 
 import typer
 
-from spt.cli import ask, benchmark, environment, merge, show, stages, version
+from spt.cli import ask, benchmark, environment, merge, report, show, stages, version
 
 app = typer.Typer(
     name="spt",
@@ -20,7 +20,7 @@ app.command()(stages.run)
 app.command()(stages.preprocess)
 app.command()(stages.train)
 app.command()(stages.evaluate)
-app.command()(stages.report)
+app.command()(report.report)
 app.command()(show.show)
 app.command()(ask.ask)
 app.command()(merge.merge)

@@ -45,11 +45,18 @@ def make(
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option("--from", metavar="PATH", help="A public set's folder, or your own file of pairs."),
+        typer.Option("--from", metavar="PATH", help="A public set's folder, or your own file of pairs, or corpus."),
     ] = None,
     templates: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="YAML: how the pairs of --from (subject, object) are taught and asked."),
+    ] = None,
+    assistant: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="For a corpus: who words the questions; a Hub id, a folder, or a YAML file with segment.assistant.",
+        ),
     ] = None,
     output: Target = None,
     people: People = None,
@@ -67,32 +74,59 @@ def make(
     Example: `spt benchmark make bios --people 500 --set full_names=false`
 
     Example: `spt benchmark make --from pairs.csv --templates templates.yaml --output data/mine`
+
+    Example: `spt benchmark make --from corpus.jsonl --output data/mine`
     """
     from spt.benchmark import make_benchmark
 
     configure(enabled=not quiet)
     options = _options(people, seed, settings or ())
     if name is None:
-        _make_own(source, templates, output, options, as_json)
+        _make_own(source, templates, assistant, output, options, as_json)
         return
-    if templates is not None:
-        raise InputError(f"--templates goes with pairs of your own: leave out {name}")
+    if templates is not None or assistant is not None:
+        raise InputError(f"--templates and --assistant go with --from a file of your own: leave out {name}")
     if source is not None:
         options["source"] = source
     _done(make_benchmark(name, _place(name, output), **options), _place(name, output), as_json)
 
 
 def _make_own(
-    source: Path | None, templates: Path | None, output: Path | None, options: dict[str, Any], as_json: bool
+    source: Path | None,
+    templates: Path | None,
+    assistant: str | None,
+    output: Path | None,
+    options: dict[str, Any],
+    as_json: bool,
 ) -> None:
-    from spt.benchmark.pairs import make_pairs
-
-    if source is None or templates is None:
-        raise InputError("give a NAME from `spt benchmark list`, or --from PAIRS with --templates FILE")
+    if source is None:
+        raise InputError(
+            "give a NAME from `spt benchmark list`, --from PAIRS with --templates FILE, or --from CORPUS, for which "
+            "questions are proposed"
+        )
+    place = output or Path("data") / source.name.split(".")[0]
+    if templates is None:
+        _propose(source, assistant, place, options, as_json)
+        return
+    if assistant is not None:
+        raise InputError("--assistant words the questions of a corpus; leave it out, or --templates")
     if options:
         raise InputError(f"{' and '.join(f'--{option}' for option in options)}: not for pairs of your own, made whole")
-    place = output or Path("data") / source.name.split(".")[0]
+    from spt.benchmark.pairs import make_pairs
+
     _done(make_pairs(source, templates, place), place, as_json)
+
+
+def _propose(source: Path, assistant: str | None, place: Path, options: dict[str, Any], as_json: bool) -> None:
+    from spt.benchmark.propose import propose, read_assistant
+
+    pipeline = options.pop("pipeline", "en_core_web_sm")
+    if options or not isinstance(pipeline, str):
+        raise InputError(
+            f"{source}: questions for a corpus have one option, --set pipeline=NAME; given: {', '.join(options)}"
+        )
+    adviser = None if assistant is None else read_assistant(assistant)
+    _done(propose(source, place, pipeline_name=pipeline, assistant=adviser), place, as_json)
 
 
 @app.command()

@@ -25,26 +25,18 @@ _LOST = ("connection closed by peer", "connection reset by peer", "broken pipe",
 
 def end(error: Exception) -> NoReturn:
     """Say what stopped this process and end it: an error of ours or of the system in a paragraph, others in full."""
-    ranks = int(os.environ.get("WORLD_SIZE", "1"))
-    if not is_main_process():
-        if isinstance(error, StoppedError):  # every rank raises it, and the main one says so
-            sys.exit(error.exit_code)
+    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
+    stopped = isinstance(error, StoppedError)
+    if not is_main_process() and not stopped:
         time.sleep(MOMENT)
-    place = "" if ranks == 1 else f"rank {os.environ.get('RANK', '0')}: "
-    if isinstance(error, StoppedError):
-        complain(str(error), "stopped: ")
-    elif isinstance(error, SptError):
-        complain("\n".join([str(error), *getattr(error, "__notes__", [])]), f"{place}error: ")
-    elif isinstance(error, OSError):  # a full disk, a folder without rights: the system's word, and the place
-        complain((f"{error.filename}: " if error.filename else "") + (error.strerror or str(error)), f"{place}error: ")
-    elif ranks > 1 and any(sign in str(error).lower() for sign in _LOST):
-        complain("\n".join(["another rank went away", *getattr(error, "__notes__", [])]), place)
-    elif ranks == 1:
+    said = _paragraph(error, alone=alone)
+    if said is None and alone:
         raise error
-    else:
-        complain("".join(traceback.format_exception(error)), place)
+    if is_main_process() or not stopped:  # every rank is stopped, and the main one says so
+        place = "" if alone or stopped else f"rank {os.environ.get('RANK', '0')}: "
+        complain("".join(traceback.format_exception(error)) if said is None else said, place)
     code = error.exit_code if isinstance(error, SptError) else 1
-    if ranks == 1 or isinstance(error, StoppedError):
+    if alone or stopped:
         sys.exit(code)
     # A process group that lost a rank waits for it, or aborts, when the interpreter takes it down.
     sys.stdout.flush()
@@ -52,8 +44,24 @@ def end(error: Exception) -> NoReturn:
     os._exit(code)
 
 
-def complain(message: str, prefix: str = "error: ") -> None:
-    """Print a message for people, whatever --quiet says."""
+def _paragraph(error: Exception, *, alone: bool) -> str | None:
+    """Return what to say of an error that is no mistake of ours, None for the others."""
+    notes = getattr(error, "__notes__", [])
+    if isinstance(error, StoppedError):
+        return str(error)
+    if isinstance(error, SptError):
+        return "\n".join([f"error: {error}", *notes])
+    if isinstance(error, OSError):  # a full disk, a folder without rights: the system's word, and the place
+        where = f"{error.filename}: " if error.filename else ""
+        return f"error: {where}{error.strerror or error}"
+    if not alone and any(sign in str(error).lower() for sign in _LOST):
+        return "\n".join(["another rank went away", *notes])
+    return None
+
+
+def complain(message: str, place: str = "") -> None:
+    """Print a message for people, whatever --quiet says; `place` stands before it."""
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    console.print(prefix, style="bold red", end="")
-    console.print(message, markup=False)
+    prefix = "error: " if message.startswith("error: ") else ""
+    console.print(place + prefix, style="bold red", end="")
+    console.print(message.removeprefix(prefix), markup=False)

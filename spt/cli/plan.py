@@ -92,7 +92,7 @@ def _evaluate(config: Config, model: str | None) -> list[str]:
     count = check_evaluation(config)
     if config.data.questions is None:
         return ["nothing is asked (no data.questions)"]
-    asked = f"{config.data.questions.path}: {count:,} questions"
+    asked = f"{config.data.questions.place}: {count:,} questions"
     try:
         return [asked, _state(evaluate_folder(config), evaluate_key(config, model))]
     except MissingError:

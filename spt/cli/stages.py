@@ -1,10 +1,9 @@
-"""`spt run`, `preprocess`, `train`, `evaluate`, `report`."""
+"""`spt run`, `preprocess`, `train`, `evaluate`."""
 
-import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -19,19 +18,19 @@ from spt.cli.options import (
     Output,
     Quiet,
     Set,
-    console,
     emit,
     save_config,
     setup,
 )
 from spt.cli.plan import print_plan
+from spt.cli.report import print_table, report_on
 from spt.config import Config
 from spt.errors import InputError
-from spt.progress import configure, is_main_process
+from spt.progress import is_main_process
 
 Launch = Annotated[
     int | None,
-    typer.Option("--launch", metavar="N", min=1, help="In N processes on this machine: its GPUs, or cores without any."),
+    typer.Option("--launch", metavar="N", min=1, help="In N processes on this machine: on its GPUs, or cores."),
 ]
 On = Annotated[
     str | None,
@@ -73,8 +72,9 @@ def run(
     if settings.data.questions is not None:
         evaluate_stage(settings, force=force)
     save_config(settings)
+    _refresh_card(settings)
     if settings.data.questions is not None and is_main_process():
-        emit(_report([Path(settings.output)], None, show=not as_json), as_json=as_json)
+        emit(report_on([Path(settings.output)], None, show=not as_json), as_json=as_json)
     leave()
 
 
@@ -123,6 +123,9 @@ def train(
     output: Output = None,
     launch: Launch = None,
     on: On = None,
+    push_to_hub: Annotated[
+        bool, typer.Option("--push-to-hub", help="Push the final model to the Hub, to a private repository.")
+    ] = False,
     dry_run: DryRun = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -138,11 +141,16 @@ def train(
         return
     _refuse_on(on)
     _launch(launch, settings)
-    from spt.train import leave
+    from spt.train import check_push, leave
+    from spt.train import push_to_hub as push
     from spt.train import train as train_stage
 
+    if push_to_hub:
+        check_push(settings)  # before hours of work
     folder = train_stage(settings, force=force)
     save_config(settings)
+    if push_to_hub:
+        push(settings)
     emit(read_json(folder / "manifest.json"), as_json=as_json)
     leave()
 
@@ -178,25 +186,12 @@ def evaluate(
     make_accelerator(settings)  # the scores' own would not ask whether the world is the one that was wanted
     folder = evaluate_stage(settings, model=model, force=force)
     save_config(settings)
+    _refresh_card(settings)
     if is_main_process():
         if not as_json:
-            _print_table([Path(settings.output)])
+            print_table([Path(settings.output)])
         emit(read_json(folder / "summary.json"), as_json=as_json)
     leave()
-
-
-def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.")],
-    output: Output = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Put runs side by side → table, `report.html`, `report.md`, `report.json`, plots.
-
-    Example: `spt report runs/demo/baseline runs/demo/spt --output runs/demo`
-    """
-    configure(enabled=not quiet)
-    emit(_report(runs, output, show=not as_json), as_json=as_json)
 
 
 def _refuse_on(on: str | None) -> None:
@@ -213,6 +208,14 @@ def _launch(ranks: int | None, settings: Config) -> None:
         raise typer.Exit(launch(ranks, sys.argv[1:], train_folder(settings)))
 
 
+def _refresh_card(settings: Config) -> None:
+    """Write the scores on the model card."""
+    from spt.train import refresh_card, train_folder
+
+    if is_main_process():
+        refresh_card(train_folder(settings))
+
+
 def _data_limit(limit: int | None) -> str | None:
     return None if limit is None else f"data.limit={limit}"
 
@@ -221,24 +224,3 @@ def _preprocess(settings: Config, force: bool) -> Path:
     from spt.preprocess import preprocess as preprocess_stage
 
     return preprocess_stage(settings, force=force)
-
-
-def _report(folders: list[Path], output: str | None, *, show: bool) -> Any:
-    from spt.progress import say
-    from spt.report import load_run, write_report
-
-    if output is None and len(folders) > 1:
-        raise InputError("several runs go into one report: say where with --output DIR, such as --output runs/demo")
-    runs = [load_run(folder) for folder in folders]
-    place = Path(output) if output is not None else folders[0]
-    result = write_report(runs, place)
-    if show:
-        _print_table(folders)
-    say(f"report: {place / 'report.html'}")
-    return json.loads(json.dumps(result))
-
-
-def _print_table(folders: list[Path]) -> None:
-    from spt.report import load_run, table
-
-    console().print(table([load_run(folder) for folder in folders]))

@@ -2,6 +2,7 @@
 
 from spt.config.assistant import Assistant
 from spt.config.evaluate import Evaluate, Headline, Metric
+from spt.config.questions import Questions
 from spt.config.read import read_config, read_yaml, write_config
 from spt.config.schema import (
     Config,
@@ -10,11 +11,11 @@ from spt.config.schema import (
     FromScratch,
     Model,
     Permute,
-    Questions,
     Source,
     Train,
 )
 from spt.config.segment import Segment
+from spt.config.server import Server
 
 __all__ = [
     "Assistant",
@@ -29,6 +30,7 @@ __all__ = [
     "Permute",
     "Questions",
     "Segment",
+    "Server",
     "Source",
     "Train",
     "read_config",

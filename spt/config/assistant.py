@@ -4,12 +4,12 @@ Trade-off: one section for both backends, so that an experiment changes backend 
 backend knows is refused instead of being set in vain.
 """
 
-import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from spt.config.values import Integer, Number, Positive, PositiveInt, Section, Text
+from spt.config.server import Server
+from spt.config.values import Number, PositiveInt, Text
 
 _ONLY = {
     "transformers": ("batch_size", "dtype"),
@@ -17,13 +17,11 @@ _ONLY = {
 }
 
 
-class Assistant(Section):
+class Assistant(Server):
     """A language model that cuts sentences into units.
 
     `transformers`: `model` is a Hub id, a folder or a .gguf file, `batch_size` sentences at a time. `openai`: any
-    server that speaks OpenAI's API at `base_url` (default: OpenAI's own); the key is read from the environment
-    variable `api_key_env`; `timeout` is in seconds; `extra_body` is sent along, such as llama.cpp's repeat_penalty;
-    `revision` is any label, to be changed when another model is served by the same name.
+    server, with the keys of a Server.
 
     `prompt`: a bundled prompt's name or a file. `max_new_tokens` bounds a reply. Mode `score` cuts a sentence where the
     separator is likeliest, at the rate that gives `words_per_unit`, or instead wherever its log-probability is above
@@ -31,22 +29,13 @@ class Assistant(Section):
     """
 
     backend: Literal["transformers", "openai"] = "transformers"
-    model: Text
     mode: Literal["generate", "constrained", "score"] = "constrained"
-    revision: Text | None = None
-    base_url: Text | None = None
-    api_key_env: Text = "OPENAI_API_KEY"
     prompt: Text = "units"
     max_new_tokens: PositiveInt = 256
     words_per_unit: Annotated[float, Number, Field(gt=1)] = 2.7
     threshold: Annotated[float, Number, Field(le=0)] | None = None
     batch_size: PositiveInt = 16
     dtype: Literal["float32", "bfloat16"] = "float32"
-    concurrency: PositiveInt = 8
-    timeout: Positive = 60.0
-    max_retries: Integer = 5
-    seed: Integer = 0
-    extra_body: dict[str, Any] = Field(default={})
     cache: Text | None = None
 
     @model_validator(mode="after")
@@ -60,15 +49,6 @@ class Assistant(Section):
         self._refuse(_ONLY[other], f"only for backend {other}")
         if self.mode != "score":
             self._refuse(("threshold", "words_per_unit"), "only for mode score")
-        return self
-
-    @model_validator(mode="after")
-    def _open_place(self) -> Self:
-        if self.base_url is not None and not re.match(r"https?://[^@/]+(/[^@]*)?$", self.base_url):
-            raise ValueError(
-                "base_url must be such as http://localhost:8080/v1, without a name or password; a key belongs into the "
-                "environment"
-            )
         return self
 
     def _refuse(self, keys: tuple[str, ...], why: str) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, model_validator
 from pydantic_core import PydanticCustomError
 
+from spt.config.server import Server
 from spt.config.values import Integer, PositiveInt, Section, Text
 from spt.records import IN_NATS, MATCH_RULES
 
@@ -27,17 +28,25 @@ Headline = Annotated[Text, _one_of(*FRACTIONS)]
 
 
 class Evaluate(Section):
-    """How the model is asked. `headline` is the metric of the table (default: the question set's own)."""
+    """How the model is asked. `headline` is the metric of the table (default: the question set's own).
+
+    With `chat_template` a prompt is put to the model as a user's message; with `server` the model behind an
+    OpenAI-compatible server is asked, not the trained one. `neutral_text`: a file of ordinary prose, one text a line,
+    that perplexity before and after training is measured on (default: the sentences that come with spt).
+    """
 
     metrics: tuple[Metric, ...] = (
         "exact", "startswith", "contains", "token_f1", "rouge1_recall", "states_fact", "bleu", "choice",
     )  # fmt: skip
     headline: Headline | None = None
     batch_size: PositiveInt = 64
+    batch_tokens: PositiveInt = 8192
     max_new_tokens: PositiveInt = 64
     fluency_samples: Integer = 200
     neutral_text: Text | None = None
     limit: PositiveInt | None = None
+    chat_template: bool = False
+    server: Server | None = None
 
     @model_validator(mode="after")
     def _headline_measured(self) -> Self:

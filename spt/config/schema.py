@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from spt.config.evaluate import Evaluate
+from spt.config.questions import Questions
 from spt.config.segment import Segment
 from spt.config.values import Fraction, Integer, NonNegative, Number, OneOrMore, Positive, PositiveInt, Section, Text
 
@@ -82,12 +83,6 @@ class Mix(Source):
 
     share: Annotated[float, Number, Field(gt=0, lt=1)] = 0.2
     limit: PositiveInt | None = None
-
-
-class Questions(Section):
-    """A question set: a JSON Lines file (CSV, TSV and the other formats of a corpus work too)."""
-
-    path: Text
 
 
 class Data(Section):

@@ -43,7 +43,12 @@ def answers_json(runs: Sequence[Run], labels: Sequence[str]) -> str:
                 key = (question.id, question.direction, question.relation or "", question.prompt, question.targets)
                 answers.append([number, questions.setdefault(key, len(questions)), *_answer(score, run.headline)])
     block = {"runs": labels, "questions": list(questions), "answers": answers}
-    return json.dumps(_visible(block), ensure_ascii=False, separators=(",", ":")).translate(_UNSAFE)
+    return escape_json(_visible(block))
+
+
+def escape_json(value: Any) -> str:
+    """Return JSON that can stand inside a script element."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_UNSAFE)
 
 
 def _answer(score: Score, headline: str) -> tuple[int, str, float | None, str]:

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from spt.report.figures import ABSENT, amount, count, duration, has_interval, is_share, rate, visible
-from spt.report.load import Run
+from spt.report.load import Run, known
 
 Figure = Mapping[str, Any]
 
@@ -23,6 +23,13 @@ class GuardRow:
     label: str
     rule: str
     figures: tuple[Figure | None, ...]
+
+    def cells(self, names: Sequence[str]) -> list[tuple[str, Figure | None]]:
+        """Return the runs' names with what was found; one pair, `all`, where no run measured it for the same reason."""
+        alike = len({guard_cell(figure) for figure in self.figures}) == 1
+        if alike and len(names) > 1 and known(self.figures[0]) is None:
+            return [("all", self.figures[0])]
+        return list(zip(names, self.figures, strict=True))
 
 
 def guard_rows(runs: Sequence[Run]) -> list[GuardRow]:
@@ -47,8 +54,18 @@ def guard_cell(figure: Figure | None) -> str:
     return rate(figure).replace(" ", "% ", 1) if has_interval(figure) else f"{amount(figure)}%"
 
 
+def beside(figure: Figure | None) -> list[str]:
+    """Return a line for each further figure that a guard holds, such as a margin in nats: what, how much, its rule."""
+    parts = {name: part for name, part in (figure or {}).items() if isinstance(part, Mapping) and "value" in part}
+    return [
+        f"{visible(part.get('label') or name)}: {guard_cell(part)}"
+        + (f" ({visible(part['rule'])})" if part.get("rule") else "")
+        for name, part in parts.items()
+    ]
+
+
 def examples(figure: Figure | None) -> list[str]:
-    """Return each example of a guard as one text: `key: value` lines of an object, anything else as JSON or as it is."""
+    """Return each example of a guard as one text: `key: value` lines of an object, else JSON or the text itself."""
     return [_example(example) for example in (figure or {}).get("examples") or ()]
 
 

@@ -13,15 +13,16 @@ from spt.report.load import Run
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}", "'": r"\textquotesingle{}", "-": "{-}",
+    "|": r"\textbar{}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}", "[": "{[}",
 }  # fmt: skip
 _NAME_WIDTH = 60
 
 
 def escape(text: str) -> str:
-    """Return text in which nothing is a command, and no hyphens or quotes join to something else."""
+    """Return text in which nothing is a command or an argument, and no hyphens or quotes join to something else."""
     line = " ".join(visible(text).split())
-    return re.sub(r"[\\{}$&#_%~^<>|\"`'-]", lambda found: _SPECIAL[found[0]], line)
+    line = re.sub(r"[\\{}$&#_%~^<>|\"`\[]", lambda found: _SPECIAL[found[0]], line)
+    return re.sub("([-'])(?=\\1)", r"\1{}", line)
 
 
 def latex(runs: Sequence[Run]) -> str:

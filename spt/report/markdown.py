@@ -5,18 +5,18 @@ could read as markup stands as an HTML entity, which is ugly in the source and a
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from spt.report.figures import TESTED, difference, halves, labels, match_rules, p_value, rate, sample_sizes
 from spt.report.guards import guard_cell, guard_rows, throughput
-from spt.report.load import Run
+from spt.report.load import Run, known
 from spt.report.pairs import Pair
 
 LIMIT = 60_000
 """Characters; a comment on GitHub holds 65,536."""
 _NAME_WIDTH = 80
-_MARKUP = re.compile(r"[^\w\s.,:;()/%+\-'\"=?!]|(?<![^\W_])_|_(?![^\W_])", re.ASCII)
+_MARKUP = re.compile(r"[^\w\s.,:;()/%+\-'\"=?]|(?<![^\W_])_|_(?![^\W_])", re.ASCII)
 
 
 def escape(text: str) -> str:
@@ -67,7 +67,7 @@ def _cells(run: Run) -> list[str]:
 def _comparisons(names: Sequence[str], pairs: Sequence[Pair]) -> str:
     rows = [
         (
-            names[pair.second], names[pair.first], pair.figure.direction, difference(asdict(pair.figure)),
+            names[pair.second], names[pair.first], pair.figure.direction, difference(pair.change),
             p_value(pair.figure.p_value).replace("<", "&lt;"), p_value(pair.figure.p_holm).replace("<", "&lt;"),
         )
         for pair in pairs
@@ -78,12 +78,17 @@ def _comparisons(names: Sequence[str], pairs: Sequence[Pair]) -> str:
 def _guards(runs: Sequence[Run], names: Sequence[str]) -> str:
     found = guard_rows(runs)
     rows = [
-        (escape(row.label), name, escape(guard_cell(figure)), str((figure or {}).get("n") or "-"))
+        (escape(row.label), name, _guard(figure), str((figure or {}).get("n") or "-"))
         for row in found
-        for name, figure in zip(names, row.figures, strict=True)
+        for name, figure in row.cells(names)
     ]
     rules = "\n".join(f"- {escape(row.label)}: {escape(row.rule)}" for row in found if row.rule)
     return "\n\n".join(filter(None, (_table(("guard", "run", "found", "n"), rows), rules)))
+
+
+def _guard(figure: Mapping[str, Any] | None) -> str:
+    cell = guard_cell(figure)
+    return cell if known(figure) else escape(cell)
 
 
 def _relations(runs: Sequence[Run], names: Sequence[str]) -> str:

@@ -1,41 +1,79 @@
 """Runs → one self-contained HTML page.
 
-In: runs. Out: HTML text that needs no network and shows every foreign string as text. Trade-off: the page holds an even
-sample of a long question list and says so; `scores.jsonl` holds all of them.
+In: runs, their comparisons, and the folder where the page will lie. Out: HTML text that needs no network, shows every
+foreign string as text, and lets no script run but its own. Trade-off: the table of questions is a block of JSON that
+the page's script draws a window of at a time, since a browser cannot lay out tens of thousands of rows at once.
 """
 
+import base64
+import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from spt.metrics import METRICS
 from spt.report import figures
-from spt.report.load import KEPT_SCORES, Run
+from spt.report.answers import answers_json, shown
+from spt.report.guards import beside, examples, guard_cell, guard_rows, throughput
+from spt.report.load import Run, known
+from spt.report.pairs import EACH_WITH_EACH, Pair
 from spt.report.plots import curves_svg
 
-_ROWS = 3000  # questions on a page: more makes a browser slow
-_LEAST_ROWS = 100
+_FILES = (
+    "config.yaml", "segmented/manifest.json", "train/manifest.json", "train/metrics.jsonl", "train/README.md",
+    "evaluate/manifest.json", "evaluate/summary.json", "evaluate/scores.jsonl", "evaluate/leakage.jsonl",
+)  # fmt: skip
 
 
-def page(runs: Sequence[Run]) -> str:
+def page(runs: Sequence[Run], pairs: Sequence[Pair], place: Path) -> str:
     """Return the page; the same runs give the same text."""
-    rows = min(KEPT_SCORES, max(_LEAST_ROWS, _ROWS // len(runs)))
     names = figures.labels(runs, 60)
-    fluency_rules = [rule for run in runs if (rule := (run.summary.get("fluency") or {}).get("rule"))]
+    views = [
+        _view(*numbered, count, place) for numbered, count in zip(_numbered(runs, names), shown(runs), strict=True)
+    ]
     rules = {name: rule for run in runs for name, rule in run.summary["match_rules"].items()}
+    script = (files("spt.report") / "script.js").read_text(encoding="utf-8")
     return _environment().get_template("page.html.j2").render(
         title=names[0] if len(runs) == 1 else f"{len(runs)} runs",
         finding=_finding(runs, names),
-        runs=[_view(run, name, index, rows) for index, (run, name) in enumerate(zip(runs, names, strict=True))],
-        rules={name: rules[name] for name in METRICS if name in rules},
+        runs=views,
+        trained=[view for view in views if view["curves"] or view["throughput"]],
+        relations=any(run.relations for run in runs),
+        control=any("both" in run.relations for run in runs),
+        rules={name: rules[name] for name in (*METRICS, *sorted(rules.keys() - METRICS.keys())) if name in rules},
         headlines=figures.match_rules(runs),
         notes=figures.sample_sizes(runs),
-        fluency_rules=list(dict.fromkeys(fluency_rules)),
+        fluency_rules=_fluency_rules(runs),
+        neutral=_neutral_texts(runs),
+        guards=_guards(runs, names),
+        pairs=[
+            {
+                "first": names[pair.first],
+                "second": names[pair.second],
+                "figure": pair.figure,
+                "change": pair.change,
+            }
+            for pair in pairs
+        ],
+        each_with_each=EACH_WITH_EACH,
+        columns=["result", *(["run"] if len(runs) > 1 else []), "asked", "prompt", "target", "prediction", "log-prob."],
+        # The three texts not escaped: our own script, JSON in which no character can end its element, and drawings.
+        answers=Markup(answers_json(runs, names)),  # noqa: S704
+        script=Markup(script),  # noqa: S704
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )  # fmt: skip
+
+
+def _numbered(runs: Sequence[Run], names: Sequence[str]) -> list[tuple[Run, str, int]]:
+    return [(run, name, index) for index, (run, name) in enumerate(zip(runs, names, strict=True))]
 
 
 @cache
@@ -46,9 +84,20 @@ def _environment() -> Environment:
     )  # fmt: skip
     environment.filters |= {
         "amount": figures.amount, "rate": figures.rate, "bounds": figures.bounds, "percent": figures.percent,
-        "p": figures.p_value, "count": _count, "duration": _duration,
+        "p": figures.p_value, "count": figures.count, "has_interval": figures.has_interval, "known": known,
+        "along": _along, "around": _around,
     }  # fmt: skip
     return environment
+
+
+def _along(value: float) -> str:
+    """Return where a fraction of 1 stands on a bar."""
+    return f"{100 * min(max(value, 0.0), 1.0):.2f}%"
+
+
+def _around(value: float) -> str:
+    """Return where a difference of fractions stands on a scale from -1 to 1."""
+    return f"{50 + 50 * min(max(value, -1.0), 1.0):.2f}%"
 
 
 def _finding(runs: Sequence[Run], names: Sequence[str]) -> str:
@@ -66,49 +115,57 @@ def _finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     lead = f"Reversed accuracy: {_spoken(run.figure('reversed'))}"
     if len(runs) > 1:
         lead = f"Highest reversed accuracy: {_spoken(run.figure('reversed'))}, by {names[best]}"
-    beside = (("forward", run.figure("forward")), ("natural order", run.fluency))
-    return "; ".join([lead, *(f"{name} {_spoken(figure)}" for name, figure in beside if figure)]) + "."
+    cost = (("forward", run.figure("forward")), ("natural order", run.fluency))
+    return "; ".join([lead, *(f"{name} {_spoken(figure)}" for name, figure in cost if figure)]) + "."
 
 
 def _spoken(figure: Mapping[str, Any] | None) -> str:
-    return figures.rate(figure).replace(" ", "% ", 1)
+    return figures.rate(figure, "\u2060–\u2060").replace(" ", "% ", 1)  # a word joiner keeps the range on one line
 
 
-def _view(run: Run, name: str, index: int, rows: int) -> dict[str, Any]:
+def _fluency_rules(runs: Sequence[Run]) -> list[str]:
+    rules = dict.fromkeys((run.summary.get("fluency") or {}).get("rule") for run in runs)
+    return [rule for rule in rules if rule]
+
+
+def _neutral_texts(runs: Sequence[Run]) -> list[str]:
+    found = [perplexity for run in runs if (perplexity := run.summary["perplexity"])]
+    return list(dict.fromkeys(f"{figures.count(part['n_tokens'])} tokens of {part['text']}" for part in found))
+
+
+def _guards(runs: Sequence[Run], names: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        {
+            "label": row.label,
+            "rule": row.rule,
+            "rows": [
+                {
+                    "name": name,
+                    "found": guard_cell(figure),
+                    "n": (figure or {}).get("n") or None,
+                    "beside": beside(figure),
+                    "examples": examples(figure),
+                }
+                for name, figure in row.cells(names)
+            ],
+        }
+        for row in guard_rows(runs)
+    ]
+
+
+def _view(run: Run, name: str, index: int, answers: int, place: Path) -> dict[str, Any]:
     svg = curves_svg(run, salt=f"spt-{index}")
-    shown = min(rows, len(run.scores))
     return {
         "run": run,
         "name": name,
-        "bars": [("forward", run.figure("forward")), ("reversed", run.figure("reversed")), ("natural", run.fluency)],
-        # The one text not escaped: matplotlib drew it, from numbers and a metric's name that it escaped itself.
-        "curves": Markup(svg) if svg else None,  # noqa: S704
-        "questions": [_question(run.scores[place * len(run.scores) // shown], run.headline) for place in range(shown)],
+        "bars": [("forward", run.figure("forward")), ("reversed", run.figure("reversed"))],
+        "curves": Markup(svg) if svg else None,  # noqa: S704  # from numbers, and names that matplotlib escaped itself
+        "throughput": throughput(run),
+        "shown": answers,
+        "links": [(file, _relative(run.folder / file, place)) for file in _FILES if (run.folder / file).exists()],
         "manifest": json.dumps(run.train, indent=2, ensure_ascii=False) if run.train else "",
     }
 
 
-def _question(score: Mapping[str, Any], headline: str) -> dict[str, Any]:
-    right = [name for name in METRICS if score.get(name) == 1]
-    return {
-        "direction": score.get("direction", ""),
-        "relation": score.get("relation") or "",
-        "prompt": score.get("prompt", ""),
-        "targets": score.get("targets", ()),
-        "prediction": score.get("prediction", ""),
-        "logprob": score.get("logprob"),
-        "result": "right" if headline in right else "partly" if right else "wrong",
-        "matches": ", ".join(right),
-    }
-
-
-def _count(value: float | None) -> str:
-    return figures.ABSENT if value is None else f"{value:,.0f}"
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return figures.ABSENT
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+def _relative(path: Path, place: Path) -> str:
+    return quote(Path(os.path.relpath(path.absolute(), place.absolute())).as_posix(), errors="replace")

@@ -10,7 +10,7 @@ from itertools import combinations
 
 from spt.records import Question, Score
 from spt.report.load import Run
-from spt.statistics import Comparison, compare_runs, holm
+from spt.statistics import Comparison, compare_runs, holm, tested
 
 EACH_WITH_EACH = 6
 """Runs over one set of questions up to which every pair is compared."""
@@ -23,6 +23,11 @@ class Pair:
     first: int
     second: int
     figure: Comparison
+
+    @property
+    def change(self) -> dict[str, float | None]:
+        """Return the difference in the form of every other figure."""
+        return {"value": self.figure.difference, "low": self.figure.low, "high": self.figure.high}
 
 
 def compare_pairs(runs: Sequence[Run]) -> list[Pair]:
@@ -45,7 +50,10 @@ def _compare(runs: Sequence[Run], members: Sequence[int]) -> list[Pair]:
     if len(members) < 2:
         return []
     headline, questions = runs[members[0]].headline, dict[str, Question]()
-    scores = {number: _headline_scores(runs[number], questions) for number in members}
+    read = {number: _headline_scores(runs[number], questions) for number in members}
+    kept = {question.id for question in tested(list(questions.values()))}
+    scores = {number: [score for score in own if score.question.id in kept] for number, own in read.items()}
+    # Where the metric applies to no question, there is nothing to compare.
     measured = [number for number in members if any(score.metrics for score in scores[number])]
     pairs = list(combinations(measured, 2))
     if len(measured) > EACH_WITH_EACH:

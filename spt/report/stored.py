@@ -1,7 +1,7 @@
 """The files of a run's folder → JSON values of the right shape, or an error that names the file and the remedy.
 
-In: paths, and a model of the shape. Out: the values as they stand there. Trade-off: only what a report reads is checked,
-so that runs of older and newer formats load; a file may say more than its model knows, and that passes through.
+In: paths, and a model of the shape. Out: the values as they stand there. Trade-off: only what a report reads is
+checked, so that runs of older and newer formats load; what a file says beyond its model passes through.
 """
 
 import json

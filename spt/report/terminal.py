@@ -51,7 +51,7 @@ def _guards(runs: Sequence[Run]) -> list[RenderableType]:
     shown.add_column("n", justify="right", no_wrap=True)
     names = labels(runs, _NAME_WIDTH)
     for row in rows:
-        for number, (name, figure) in enumerate(zip(names, row.figures, strict=True)):
+        for number, (name, figure) in enumerate(row.cells(names)):
             label = Text("" if number else visible(row.label))
             between = (Text(name),) if len(runs) > 1 else ()
             n = (figure or {}).get("n")

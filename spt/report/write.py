@@ -1,29 +1,38 @@
 """Runs → the files of a report.
 
-In: runs and a folder. Out: `report.json` (the contract for programs), `report.md`, `report.html`, `plots/*.png`; each
-is written atomically. Trade-off: drawings are made anew each time, a second or two, rather than kept and checked.
+In: runs and a folder. Out: `report.json` (the contract for programs), `report.md`, `report.tex`, `report.html`,
+`plots/*.png`; each is written atomically. Trade-off: drawings are made anew each time, a second or two, rather than
+kept and checked.
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from spt.artifact import dump_json, write_atomically
-from spt.report.figures import visible
+from spt.report.figures import labels, visible
+from spt.report.latex import latex
 from spt.report.load import Run
 from spt.report.markdown import markdown
 from spt.report.page import page
+from spt.report.pairs import Pair, compare_pairs
 from spt.report.plots import accuracy_png, curves_png
 
 
 def write_report(runs: Sequence[Run], folder: Path) -> dict[str, Any]:
-    """Write the report of one or several runs into a folder, and return what `report.json` holds."""
+    """Write the report of one or several runs into a folder, and return what `report.json` holds.
+
+    `compare` there holds second minus first of each pair of runs that answered the same questions.
+    """
     assert runs, "a report needs a run"
-    result = {"runs": [_result(run) for run in runs]}
+    pairs = compare_pairs(runs)
+    result = {"runs": [_result(run) for run in runs], "compare": [_comparison(runs, pair) for pair in pairs]}
     # A lone surrogate, which a file of JSON can bring in, goes out as it came: as the escape \udXXX.
     write_atomically(folder / "report.json", f"{dump_json(result)}\n".encode(errors="backslashreplace"))
-    write_atomically(folder / "report.md", visible(markdown(runs)))
-    write_atomically(folder / "report.html", visible(page(runs)))
+    write_atomically(folder / "report.md", visible(markdown(runs, pairs)))
+    write_atomically(folder / "report.tex", latex(runs))
+    write_atomically(folder / "report.html", visible(page(runs, pairs, folder)))
     plots = {"accuracy.png": accuracy_png(runs), "curves.png": curves_png(runs)}
     for name, data in plots.items():
         if data is None:
@@ -33,10 +42,17 @@ def write_report(runs: Sequence[Run], folder: Path) -> dict[str, Any]:
     return result
 
 
-_SUMMARY = ("model", "headline", "match_rules", "forward", "reversed", "gap", "fluency", "perplexity", "relations")
+_SUMMARY = (
+    "model", "headline", "match_rules", "forward", "reversed", "gap", "fluency", "perplexity", "relations", "guards",
+)  # fmt: skip
 _TRAIN = ("steps", "target_tokens")
 
 
 def _result(run: Run) -> dict[str, Any]:
     summary = {name: run.summary.get(name) for name in _SUMMARY}
     return {"name": run.name, **summary, **{name: run.train.get(name) for name in _TRAIN}, "seconds": run.seconds}
+
+
+def _comparison(runs: Sequence[Run], pair: Pair) -> dict[str, Any]:
+    names = labels(runs, 200)
+    return {"first": names[pair.first], "second": names[pair.second], **asdict(pair.figure)}

@@ -1,6 +1,16 @@
 """Model and questions → scores: greedy answers, exact log-probabilities, fluency, perplexity."""
 
+from spt.score.asked import Asked, LocalAsked
 from spt.score.evaluate import check_evaluation, evaluate, evaluate_folder
 from spt.score.questions import rates, score_questions, spread
 
-__all__ = ["check_evaluation", "evaluate", "evaluate_folder", "rates", "score_questions", "spread"]
+__all__ = [
+    "Asked",
+    "LocalAsked",
+    "check_evaluation",
+    "evaluate",
+    "evaluate_folder",
+    "rates",
+    "score_questions",
+    "spread",
+]

@@ -6,6 +6,7 @@ short passes, once a model, since no config says what becomes of a mask and of p
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,8 +15,7 @@ import torch
 from torch import Tensor
 
 from spt.model import check_positions
-from spt.model.attention import NAME
-from spt.model.attention import on_any_device
+from spt.model.attention import NAME, on_any_device
 from spt.model.head import apply_head, backbone_of, base_of, head_of, is_all_head
 from spt.progress import say
 from spt.records import Example
@@ -89,10 +89,11 @@ def _states(model: Any, trees: Sequence[Tree], width: int) -> Tensor:
 
 
 def _reads_head(model: Any) -> bool:
-    if model not in _by_head:
+    base = base_of(model)
+    if base not in _by_head:
         with on_any_device(model):
-            _by_head[model] = is_all_head(model)
-    return _by_head[model]
+            _by_head[base] = is_all_head(model)
+    return _by_head[base]
 
 
 def _edge_nats(model: Any, states: Tensor, owners: Any, tokens: Any) -> list[float]:
@@ -102,7 +103,7 @@ def _edge_nats(model: Any, states: Tensor, owners: Any, tokens: Any) -> list[flo
     order = np.argsort(owners, kind="stable")
     bounds = np.searchsorted(owners[order], np.arange(0, len(states) + chunk, chunk))
     nats: list[Tensor] = []
-    for number, (start, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for number, (start, end) in enumerate(pairwise(bounds)):
         part = states[number * chunk : (number + 1) * chunk]
         logits = (apply_head(head_of(model), part) if _reads_head(model) else part).float()
         of_token = torch.from_numpy(np.stack([owners[order[start:end]] - number * chunk, tokens[order[start:end]]]))
@@ -115,12 +116,13 @@ def _edge_nats(model: Any, states: Tensor, owners: Any, tokens: Any) -> list[flo
 
 def widest_tree(model: Any) -> int:
     """Return how long a text may be for a tree to be read right; 0 where the model cannot read trees at all."""
-    if model not in _widths:
-        _widths[model] = _window(model) if _reads_trees(model) else 0
-        if not _widths[model]:
-            kind = model.config.model_type
+    base = base_of(model)
+    if base not in _widths:
+        _widths[base] = _window(model) if _reads_trees(model) else 0
+        if not _widths[base]:
+            kind = base.config.model_type
             say(f"the {kind} model cannot share a prompt among its candidates: it reads the prompt with each")
-    return _widths[model]
+    return _widths[base]
 
 
 def _window(model: Any) -> int:

@@ -21,6 +21,7 @@ from transformers.generation.logits_process import NoBadWordsLogitsProcessor, Su
 
 from spt.encode import frame_of
 from spt.model import check_positions
+from spt.model.head import base_of
 from spt.progress import say, track
 from spt.score.batches import Budget, in_halves
 from spt.score.likelihood import TOKENS
@@ -116,9 +117,7 @@ def generate(
     shape = len(prompts), max_new_tokens
     draws = None if sample_seed is None else np.random.default_rng(sample_seed).random(shape)
     rules = Rules(config, newlines(tokenizer, model.device), draws)
-    check_positions(
-        model, max(map(len, prompts), default=0) + max_new_tokens, "prompt and evaluate.max_new_tokens"
-    )
+    check_positions(model, max(map(len, prompts), default=0) + max_new_tokens, "prompt and evaluate.max_new_tokens")
     texts = [""] * len(prompts)
     was_training = model.training
     model.eval()
@@ -134,7 +133,7 @@ def generate(
                 bar.advance()
 
         budget = Budget(batch_size, batch_tokens)
-        if _can_run(model):
+        if runs(model):
             continue_rows(model, prompts, rules, budget, done)
         else:
             _in_batches(model, prompts, rules, budget, done, sample_seed or 0)
@@ -142,12 +141,14 @@ def generate(
     return texts
 
 
-def _can_run(model: Any) -> bool:
-    if model not in _runs:
-        _runs[model] = can_run(model)
-        if not _runs[model]:
-            say(f"the {model.config.model_type} model answers batch by batch: its rows cannot end one by one")
-    return _runs[model]
+def runs(model: Any) -> bool:
+    """Return whether rows of the model may end one by one; found out once a model."""
+    base = base_of(model)
+    if base not in _runs:
+        _runs[base] = can_run(model)
+        if not _runs[base]:
+            say(f"the {base.config.model_type} model answers batch by batch: its rows cannot end one by one")
+    return _runs[base]
 
 
 class LineEnd(StoppingCriteria):  # type: ignore[misc]  # transformers is untyped here
@@ -176,9 +177,7 @@ def _in_batches(
 
     def work(positions: list[int]) -> None:
         ids, mask = (part.to(model.device) for part in pad_left([prompts[p] for p in positions], config.pad_token_id))
-        output = model.generate(
-            input_ids=ids, attention_mask=mask, generation_config=config, stopping_criteria=stop
-        )
+        output = model.generate(input_ids=ids, attention_mask=mask, generation_config=config, stopping_criteria=stop)
         for position, row in zip(positions, output[:, ids.shape[1] :].tolist(), strict=True):
             done(position, row)
 

@@ -1,7 +1,7 @@
 """Prompt and continuations → log-probabilities in nats, teacher-forced.
 
 Prompt and continuation are encoded as one text and split by characters: a token that spans the border belongs to the
-continuation, which therefore is never empty. Continuations of one prompt share its computation (`spt.score.tree`), and
+continuation, which therefore is never empty, and so does the white space between them (as in lm-evaluation-harness). Continuations of one prompt share its computation (`spt.score.tree`), and
 logits are made only where something is predicted. Trade-off: an architecture that cannot read a tree, which a probe
 tells, reads each continuation with its prompt.
 """
@@ -45,7 +45,8 @@ def continuation_examples(tokenizer: Any, pairs: Sequence[Pair]) -> list[Example
     examples = []
     for number, (prompt, _) in enumerate(pairs):
         ids, spans = encoded["input_ids"][number], encoded["offset_mapping"][number]
-        labels = [token if end > len(prompt) else IGNORED for token, (_, end) in zip(ids, spans, strict=True)]
+        border = len(prompt.rstrip())
+        labels = [token if end > border else IGNORED for token, (_, end) in zip(ids, spans, strict=True)]
         prefix = frame.prefix
         if not prefix and labels and labels[0] != IGNORED:
             prefix = frame.suffix[-1:]
@@ -84,9 +85,7 @@ def _trees(model: Any, groups: Sequence[Group], examples: Sequence[Example]) -> 
 
 
 @torch.inference_mode()
-def _measure(
-    model: Any, examples: Sequence[Example], trees: Sequence[Tree], budget: Budget
-) -> list[tuple[float, int]]:
+def _measure(model: Any, examples: Sequence[Example], trees: Sequence[Tree], budget: Budget) -> list[tuple[float, int]]:
     nats = [0.0] * len(examples)
     was_training = model.training
     model.eval()

@@ -1,13 +1,12 @@
-"""Questions → scores, on one device or many.
+"""Questions → scores, chunk by chunk, on one device or many.
 
-Every rank answers its share; scores travel as objects with their ids and are counted when they meet, so that none is
-lost or doubled whatever the number of ranks. Trade-off: all scores are in memory at once.
+The ranks share each chunk; scores travel as objects with their ids and are counted when they meet, so that none is lost
+or doubled whatever the number of ranks. Trade-off: ranks wait for each other at the end of a chunk, so a chunk is large
+enough for many batches of similar length.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from math import isfinite
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite, nan
 
 import numpy as np
 from accelerate import Accelerator
@@ -18,17 +17,27 @@ from spt.errors import WorkError
 from spt.metrics import METRICS, Answer, Candidates, Group, candidates, measure, measure_floors, rank_targets
 from spt.progress import track
 from spt.records import DIRECTIONS, Question, Score
-from spt.score.generate import generate, prompt_ids
-from spt.score.likelihood import log_probabilities
-from spt.statistics import floor_targets, wordings
+from spt.score.asked import Asked
+from spt.statistics import Floors, Wordings
 
 CHUNK = 512
-"""Questions between two moves of the progress bar."""
+"""Questions a rank answers between two writes."""
+RANKED_CHUNK = 32
+"""The same where each is ranked over all targets of the set."""
+
+
+def chunk_size(settings: Evaluate, world: int) -> int:
+    """Return how many questions are scored between two writes, by all ranks together."""
+    return (RANKED_CHUNK if is_ranked(settings) else CHUNK) * world
+
+
+def is_ranked(settings: Evaluate) -> bool:
+    """Return whether a metric asks for ranks: only then is every target of the set tried."""
+    return any(METRICS[name].needs == "rank" for name in settings.metrics)
 
 
 def score_questions(
-    model: Any,
-    tokenizer: Any,
+    asked: Asked,
     questions: Sequence[Question],
     settings: Evaluate,
     *,
@@ -37,75 +46,92 @@ def score_questions(
     label: str = "questions",
 ) -> list[Score]:
     """Return a score for each question, in order, on every rank."""
-    rank, world = (accelerator.process_index, accelerator.num_processes) if accelerator else (0, 1)
-    floors, worded = floor_targets(questions, seed), wordings(questions)
-    ranked = any(METRICS[name].needs == "rank" for name in settings.metrics)
-    pools = candidates(questions) if ranked else {}
-    own = questions[rank::world]
-    scores: list[Score] = []
-    with track(label, len(own), "questions") as bar:
-        for start in range(0, len(own), CHUNK):
-            chunk = own[start : start + CHUNK]
-            scores += _score_chunk(model, tokenizer, chunk, floors, worded, pools, settings)
-            bar.advance(len(chunk))
-    gathered = {score.question.id: score for score in (gather_object(scores) if world > 1 else scores)}
-    assert len(gathered) == len(questions), f"{len(gathered)} scores for {len(questions)} questions"
-    return [gathered[question.id] for question in questions]
+    chunks = score_chunks(asked, questions, settings, seed=seed, accelerator=accelerator, label=label)
+    return [score for chunk in chunks for score in chunk]
 
 
-def _score_chunk(
-    model: Any,
-    tokenizer: Any,
+def score_chunks(
+    asked: Asked,
     questions: Sequence[Question],
-    floors: Any,
-    worded: Any,
-    pools: Mapping[Group, Candidates],
     settings: Evaluate,
-) -> list[Score]:
-    prompts = prompt_ids(tokenizer, [question.prompt for question in questions])
-    limit, size = settings.max_new_tokens, settings.batch_size
-    predictions = generate(model, tokenizer, prompts, max_new_tokens=limit, batch_size=size)
-    pairs = [(q.prompt, text) for q in questions for text in (*q.targets, *q.distractors)]
-    nats = iter(log_probabilities(model, tokenizer, pairs, size))
-    scores = []
-    for question, prediction in zip(questions, predictions, strict=True):
+    *,
+    seed: int = 0,
+    accelerator: Accelerator | None = None,
+    label: str = "questions",
+    done: int = 0,
+) -> Iterator[list[Score]]:
+    """Yield the scores of each chunk of questions after the first `done`, in order, on every rank."""
+    rank, world = (accelerator.process_index, accelerator.num_processes) if accelerator else (0, 1)
+    scorer, size = Scorer(asked, questions, settings, seed), chunk_size(settings, world)
+    with track(label, len(questions), "questions", done=done) as bar:
+        for start in range(done, len(questions), size):
+            chunk = questions[start : start + size]
+            scores = scorer.score(chunk[rank::world])
+            found = {score.question.id: score for score in (gather_object(scores) if world > 1 else scores)}
+            missing = [question.id for question in chunk if question.id not in found]
+            assert not missing, f"no scores for {missing[:3]} and {len(missing)} in all"
+            yield [found[question.id] for question in chunk]
+            bar.advance(len(chunk))
+
+
+class Scorer:
+    """Scores some questions of a set at a time; what depends on the whole set is looked up."""
+
+    def __init__(self, asked: Asked, questions: Sequence[Question], settings: Evaluate, seed: int) -> None:
+        self.asked, self.settings = asked, settings
+        self.floors, self.wordings = Floors(questions, seed), Wordings(questions)
+        ranked = is_ranked(settings) and asked.has_log_probabilities
+        self.pools: Mapping[Group, Candidates] = candidates(questions) if ranked else {}
+
+    def score(self, questions: Sequence[Question]) -> list[Score]:
+        """Return the scores of some of the questions, in order."""
+        prompts = [question.prompt for question in questions]
+        predictions = self.asked.generate(prompts, max_new_tokens=self.settings.max_new_tokens)
+        nats = self._nats(questions)
+        return [self._score(*row) for row in zip(questions, predictions, nats, strict=True)]
+
+    def _nats(self, questions: Sequence[Question]) -> Sequence[Mapping[str, tuple[float, int]]]:
+        """Return (nats, tokens) of everything that a question needs, by its text."""
+        if not self.asked.has_log_probabilities:
+            return [{}] * len(questions)
+        groups = [(question.prompt, self._candidates(question)) for question in questions]
+        found = self.asked.log_probabilities(groups)
+        return [dict(zip(texts, values, strict=True)) for (_, texts), values in zip(groups, found, strict=True)]
+
+    def _candidates(self, question: Question) -> tuple[str, ...]:
+        pool = self.pools[question.direction, question.relation].texts if self.pools else ()
+        return tuple(dict.fromkeys((*question.targets, *question.distractors, *pool)))
+
+    def _score(self, question: Question, prediction: str, nats: Mapping[str, tuple[float, int]]) -> Score:
+        best, tokens = max((nats[text] for text in question.targets), default=(nan, 0)) if nats else (nan, 0)
+        if nats and not isfinite(best):
+            raise WorkError(f"question {question.id!r}: the model's log-probability is {best}; its weights are broken")
+        rank, rivals = self._rank(question, nats) if self.pools else (None, 0)
         answer = Answer(
             prediction,
             question.targets,
-            worded[question.id],
-            logprobs=tuple(next(nats) for _ in question.targets),
-            distractor_logprobs=tuple(next(nats)[0] for _ in question.distractors),
+            self.wordings[question],
+            logprobs=tuple(nats[text] for text in question.targets) if nats else (),
+            distractor_logprobs=tuple(nats[text][0] for text in question.distractors) if nats else (),
+            rank=rank,
+            rivals=rivals,
         )
-        if pools:
-            pool = pools[question.direction, question.relation]
-            rank, rivals = _rank(model, tokenizer, question, pool, worded[question.id], size)
-            answer = replace(answer, rank=rank, rivals=rivals)
-        scores.append(_score(question, answer, floors[question.id], settings.metrics))
-    return scores
+        return Score(
+            question=question,
+            prediction=prediction,
+            metrics=measure(answer, self.settings.metrics),
+            floors=measure_floors(answer, self.floors[question], self.settings.metrics),
+            logprob=best,
+            target_tokens=tokens,
+            distractor_logprobs=answer.distractor_logprobs,
+        )
 
-
-def _rank(
-    model: Any, tokenizer: Any, question: Question, pool: Candidates, right: Sequence[str], batch_size: int
-) -> tuple[float, int]:
-    found = log_probabilities(model, tokenizer, [(question.prompt, text) for text in pool.texts], batch_size)
-    nats = np.array([[value for value, _ in found]])
-    ranks, rivals = rank_targets(nats, pool.among(question.targets)[None], pool.among(right)[None])
-    return float(ranks[0]), int(rivals[0])
-
-
-def _score(question: Question, answer: Answer, others: Sequence[tuple[str, ...]], metrics: Sequence[str]) -> Score:
-    best, tokens = max(answer.logprobs)
-    if not isfinite(best):
-        raise WorkError(f"question {question.id!r}: the model's log-probability is {best}; its weights are broken")
-    return Score(
-        question=question,
-        prediction=answer.prediction,
-        metrics=measure(answer, metrics),
-        floors=measure_floors(answer, others, metrics),
-        logprob=best,
-        target_tokens=tokens,
-        distractor_logprobs=answer.distractor_logprobs,
-    )
+    def _rank(self, question: Question, nats: Mapping[str, tuple[float, int]]) -> tuple[float, int]:
+        pool = self.pools[question.direction, question.relation]
+        values = np.array([[nats[text][0] for text in pool.texts]])
+        own, right = pool.among(question.targets)[None], pool.among(self.wordings[question])[None]
+        ranks, rivals = rank_targets(values, own, right)
+        return float(ranks[0]), int(rivals[0])
 
 
 def rates(scores: Sequence[Score]) -> dict[str, dict[str, float]]:

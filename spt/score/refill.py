@@ -6,6 +6,7 @@ several at a time, once an eighth of the places is free, since each joining read
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from accelerate.utils.memory import clear_device_cache
@@ -29,9 +30,7 @@ class Choosing(Protocol):
         """Return whether a row ends with its newest token."""
 
 
-def continue_rows(
-    model: Any, prompts: Sequence[Sequence[int]], rules: Choosing, budget: Budget, done: Done
-) -> None:
+def continue_rows(model: Any, prompts: Sequence[Sequence[int]], rules: Choosing, budget: Budget, done: Done) -> None:
     """Continue every prompt until the rules end it, and hand on (its number, the tokens written) as it ends."""
     _Loop(model, prompts, rules, budget, done).run()
 
@@ -44,6 +43,7 @@ class _Loop:
         order = sorted(range(len(prompts)), key=lambda number: (-len(prompts[number]), number))
         self.waiting = deque(order)
         self.written: list[list[int]] = [[] for _ in prompts]
+        self.ended: set[int] = set()
         self.running: Running | None = None
 
     def run(self) -> None:
@@ -51,15 +51,15 @@ class _Loop:
         while self.waiting or self.running is not None:
             fresh = self._admitted()
             active = [*fresh, *(self.running.owners if self.running else ())]
-            if not fits(lambda fresh=fresh: self._go_on(fresh), len(active)):  # type: ignore[misc]
-                self._start_again(active)
+            if not fits(partial(self._go_on, fresh), len(active)):
+                self._start_again([owner for owner in active if owner not in self.ended])
 
     def _admitted(self) -> list[int]:
         """Return the prompts that join now, taken from those that wait."""
         if not self.waiting:
             return []
         # What waits is never longer than what ran before it.
-        width = self._width(self.running.owners + [self.waiting[0]] if self.running else [self.waiting[0]])
+        width = self._width([*(self.running.owners if self.running else ()), self.waiting[0]])
         room, running = self.budget.fitting(width), len(self.running.owners) if self.running else 0
         free = min(room - running, len(self.waiting))
         if running and free < max(1, min(room // 8, len(self.waiting))):
@@ -72,8 +72,8 @@ class _Loop:
     def _go_on(self, fresh: list[int]) -> None:
         if fresh:
             pad_id = self.rules.config.pad_token_id
-            joining = start(self.model, fresh, [self.prompts[owner] for owner in fresh], pad_id)
-            joining = self._write(joining)
+            rows = start(self.model, fresh, [self.prompts[owner] for owner in fresh], pad_id)
+            joining = self._write(rows)
             if self.running is None:
                 self.running = joining
             elif joining is not None:
@@ -91,8 +91,8 @@ class _Loop:
         for row, (owner, token) in enumerate(zip(running.owners, tokens.tolist(), strict=True)):
             self.written[owner].append(token)
             if self.rules.ends(token, len(self.written[owner])):
+                self.ended.add(owner)
                 self.done(owner, self.written[owner])
-                self.written[owner] = []
             else:
                 kept.append(row)
         if kept and len(kept) < len(running.owners):
@@ -101,10 +101,9 @@ class _Loop:
 
     def _start_again(self, active: Sequence[int]) -> None:
         """Let rows that ran out of memory wait again, from their prompts on, for a smaller batch."""
-        width = self._width(active)
         self.running = None
         clear_device_cache(garbage_collection=True)
-        self.budget.shrink(len(active), width)
+        self.budget.shrink(len(active), self._width(active))
         for owner in active:
             self.written[owner] = []
         self.waiting = deque(sorted({*active, *self.waiting}, key=lambda number: (-len(self.prompts[number]), number)))

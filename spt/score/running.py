@@ -10,6 +10,8 @@ copy them anyway, since transformers' cache grows by copying.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from inspect import signature
 from typing import Any
 
 import torch
@@ -53,9 +55,7 @@ class Running:
             setattr(self, name, torch.cat(parts))
         self.owners += other.owners
         others = iter([part for layer in other.cache.layers for part in (layer.keys, layer.values) if part is not None])
-        self._change(
-            lambda part: torch.cat([pad(part, (0, 0, left, 0)), pad(next(others), (0, 0, right, 0))])
-        )
+        self._change(lambda part: torch.cat([pad(part, (0, 0, left, 0)), pad(next(others), (0, 0, right, 0))]))
 
     def _change(self, change: Callable[[Tensor], Tensor]) -> None:
         for layer in self.cache.layers:
@@ -78,15 +78,22 @@ def step(model: Any, running: Running) -> None:
 
 def _read(model: Any, running: Running, width: int) -> None:
     places = (running.mask.cumsum(dim=1) - 1).clamp(min=0)[:, -width:]
+    known = _parameters(type(base_of(model)).forward)
+    own = {"position_ids": places, "logits_to_keep": 1}
     output = model(
         input_ids=running.ids[:, -width:],
         attention_mask=running.mask,
-        position_ids=places,
-        past_key_values=running.cache,
         use_cache=True,
-        logits_to_keep=1,
+        **{"cache" if "cache" in known else "past_key_values": running.cache},
+        **{name: value for name, value in own.items() if name in known},
     )
     running.logits = output.logits[:, -1]
+
+
+@cache
+def _parameters(forward: Callable[..., Any]) -> frozenset[str]:
+    """Return what a kind of model takes: transformers renamed the cache, and a few have no positions."""
+    return frozenset(signature(forward).parameters)
 
 
 def pad_left(

@@ -7,15 +7,17 @@ facts held in memory, two numbers a fact and metric.
 
 from spt.statistics.bootstrap import DRAWS, Gap, Interval, bootstrap_mean, gap
 from spt.statistics.compare import Comparison, compare_runs
-from spt.statistics.floor import floor_targets, wordings
+from spt.statistics.floor import Floors, Wordings, floor_targets, wordings
 from spt.statistics.permutation import holm
 from spt.statistics.summary import summarise, tested
 
 __all__ = [
     "DRAWS",
     "Comparison",
+    "Floors",
     "Gap",
     "Interval",
+    "Wordings",
     "bootstrap_mean",
     "compare_runs",
     "floor_targets",

@@ -6,7 +6,8 @@ large set only a seeded sample is looked through for wrong answers, so that a mi
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -19,46 +20,67 @@ _LOOKED_AT = 1024
 _Entry = tuple[str, tuple[str, ...]]  # a fact and the targets of one of its questions
 
 
-def wordings(questions: Iterable[Question]) -> dict[str, tuple[str, ...]]:
-    """Return for each question id all wordings of its fact, its own targets first.
+class Wordings:
+    """All wordings of each question's fact, its own targets first, by question.
 
     They are the targets of every question of the same fact, direction and relation.
     """
+
+    def __init__(self, questions: Iterable[Question]) -> None:
+        known: dict[tuple[str, str, str | None], set[str]] = defaultdict(set)
+        for question in questions:
+            known[_fact_key(question)].update(question.targets)
+        self._known = {key: tuple(sorted(texts)) for key, texts in known.items()}
+
+    def __getitem__(self, question: Question) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*question.targets, *self._known[_fact_key(question)])))
+
+
+def wordings(questions: Iterable[Question]) -> dict[str, tuple[str, ...]]:
+    """Return for each question id all wordings of its fact, its own targets first."""
     questions = list(questions)
-    known: dict[tuple[str, str, str | None], set[str]] = defaultdict(set)
-    for question in questions:
-        known[_fact_key(question)].update(question.targets)
-    ordered = {key: sorted(texts) for key, texts in known.items()}
-    return {
-        question.id: tuple(dict.fromkeys((*question.targets, *ordered[_fact_key(question)]))) for question in questions
-    }
+    known = Wordings(questions)
+    return {question.id: known[question] for question in questions}
 
 
 def _fact_key(question: Question) -> tuple[str, str, str | None]:
     return question.fact_id, question.direction, question.relation
 
 
-def floor_targets(
-    questions: Iterable[Question], seed: int, at_most: int = AT_MOST
-) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Return for each question id the targets of one question of up to `at_most` other facts, none of them also right.
+class Floors:
+    """The targets of one question of up to `at_most` other facts, none of them also right, by question.
 
     They come from questions of the same direction and relation, or where those leave none, of the same direction. The
     draw depends on the seed, the question's id and the set of questions, not on their order.
     """
+
+    def __init__(self, questions: Iterable[Question], seed: int, at_most: int = AT_MOST) -> None:
+        questions = list(questions)
+        self._right, self._seed, self._at_most = Wordings(questions), seed, at_most
+        pools: dict[tuple[str, ...], set[_Entry]] = defaultdict(set)
+        for question in questions:
+            for key in _pool_keys(question):
+                pools[key].add((question.fact_id, question.targets))
+        self._pools = {key: sorted(pool) for key, pool in pools.items()}
+
+    def __getitem__(self, question: Question) -> tuple[tuple[str, ...], ...]:
+        right = self._right[question]
+        pools = (self._pools[key] for key in _pool_keys(question))
+        return next(filter(None, (_draw(question, right, pool, self._seed, self._at_most) for pool in pools)), ())
+
+
+def floor_targets(
+    questions: Iterable[Question], seed: int, at_most: int = AT_MOST
+) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """Return for each question id what `Floors` draws for it."""
     questions = list(questions)
-    right = wordings(questions)
-    pools: dict[tuple[str, ...], set[_Entry]] = defaultdict(set)
-    for question in questions:
-        for key in _pool_keys(question):
-            pools[key].add((question.fact_id, question.targets))
-    ordered = {key: sorted(pool) for key, pool in pools.items()}
-    bare = {text: fold(trim(text)) for pool in ordered.values() for _, targets in pool for text in targets}
-    drawn: dict[str, tuple[tuple[str, ...], ...]] = {}
-    for question in questions:
-        tries = (_draw(question, right[question.id], ordered[key], bare, seed, at_most) for key in _pool_keys(question))
-        drawn[question.id] = next(filter(None, tries), ())
-    return drawn
+    floors = Floors(questions, seed, at_most)
+    return {question.id: floors[question] for question in questions}
+
+
+@lru_cache(maxsize=1 << 16)  # a target is looked at for many questions
+def _bare(text: str) -> str:
+    return fold(trim(text))
 
 
 def _pool_keys(question: Question) -> tuple[tuple[str, ...], ...]:
@@ -69,17 +91,16 @@ def _draw(
     question: Question,
     right: Sequence[str],
     pool: Sequence[_Entry],
-    bare: Mapping[str, str],
     seed: int,
     at_most: int,
 ) -> tuple[tuple[str, ...], ...]:
     generator = np.random.default_rng(list(hashlib.sha256(f"{seed}:{question.id}".encode()).digest()))
-    own = [bare[text] for text in right if bare[text]]
+    own = [_bare(text) for text in right if _bare(text)]
     drawn: dict[str, tuple[str, ...]] = {}
     said: set[str] = set()
     for index in generator.choice(len(pool), min(len(pool), _LOOKED_AT), replace=False):
         fact, targets = pool[index]
-        others = [bare[text] for text in targets]
+        others = [_bare(text) for text in targets]
         if fact == question.fact_id or fact in drawn or not said.isdisjoint(others):
             continue
         # Containment either way covers equality and prefixes: no rule may find one answer in the other.

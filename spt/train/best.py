@@ -7,7 +7,6 @@ curse stays.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from accelerate import Accelerator
@@ -17,7 +16,7 @@ from spt.checkpoint import State
 from spt.config import Config, Evaluate
 from spt.errors import ConfigError
 from spt.records import DIRECTIONS, Question
-from spt.score import rates, score_questions, spread
+from spt.score import LocalAsked, rates, score_questions, spread
 from spt.statistics import tested
 
 Rates = Mapping[str, Mapping[str, float]]
@@ -63,7 +62,8 @@ class Watch:
 
     def ask(self, model: Any, tokenizer: Any, accelerator: Accelerator) -> Rates:
         """Return the rates of a model, the same on every rank."""
-        return rates(score_questions(model, tokenizer, self.questions, self.settings, accelerator=accelerator))
+        asked = LocalAsked(model, tokenizer, self.settings)
+        return rates(score_questions(asked, self.questions, self.settings, accelerator=accelerator))
 
     def exhausted(self, state: State) -> bool:
         """Return whether training should stop early."""
@@ -77,7 +77,7 @@ def make_watch(config: Config) -> Watch | None:
     """
     if config.data.questions is None or config.train.eval_steps is None:
         return None
-    known = read_questions(Path(config.data.questions.path))
+    known = read_questions(config.data.questions)
     chosen = spread(tested(known.questions), config.train.eval_questions)
     best = _make_best(config, config.evaluate.headline or known.headline, {q.direction for q in chosen})
     return Watch(chosen, config.evaluate, config.train.eval_steps, best)

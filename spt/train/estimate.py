@@ -3,8 +3,8 @@
     weights + their copies in the dtype of computation + gradients + AdamW's two states + activations + logits
 
 In: the model's sketch, a preview of its stream, a machine that need not be there. Out: bytes for each way to spread a
-model over devices, seconds. Trade-off: the parts are added up as if all stood at once, so that the sum is the most a
-step can need, rarely less; what a runtime keeps for itself (a gigabyte or so on a GPU) is not in it.
+model over devices, seconds. Trade-off: the parts are added up as if all stood at once, which leaves room for what lives
+shortly; what an allocator loses in holes and a runtime keeps for itself is not in the sum (docs/scaling.md measures it).
 """
 
 import json
@@ -126,7 +126,7 @@ def _layers(model: Any) -> int:
 
 def _activations(config: Config, model: Any, seen: Preview, machine: Machine) -> float | None:
     rows, width = seen.largest.input_ids.shape
-    saved = saved_bytes(model, config.model.dtype, rows, width, on_cpu=machine.kind == "cpu")
+    saved = saved_bytes(model, config.model.dtype, seen.largest, on_cpu=machine.kind == "cpu")
     if saved is None or not config.train.gradient_checkpointing:
         return saved
     # Kept: what enters each layer; computed again: one layer at a time.

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from spt.batch import Batch
 from spt.config import Model
 from spt.errors import ModelError
 from spt.model import build_model, resolve_base
@@ -52,8 +53,8 @@ def _from_config(settings: Model) -> Any:
         ) from error
 
 
-def saved_bytes(model: Any, dtype: str, rows: int, tokens: int, *, on_cpu: bool) -> int | None:
-    """Return the bytes that the layers under the head keep for the backward pass of `rows` x `tokens`.
+def saved_bytes(model: Any, dtype: str, batch: Batch, *, on_cpu: bool) -> int | None:
+    """Return the bytes that the layers under the head keep for the backward pass of a micro-batch.
 
     Parameters are not counted, nor their copies in the dtype of computation. None for an architecture that cannot run
     without numbers (experts are chosen by them). The model lies on a pretended CPU afterwards.
@@ -62,6 +63,7 @@ def saved_bytes(model: Any, dtype: str, rows: int, tokens: int, *, on_cpu: bool)
 
     computed = getattr(torch, dtype)
     _set_attention(model, on_cpu=on_cpu)
+    layout = {name: value for name, value in batch.inputs("cpu").items() if name not in ("labels", "predictors")}
     logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)  # what fails is said by us
     with FakeTensorMode(allow_non_fake_inputs=True):
         pretend(model)
@@ -76,7 +78,7 @@ def saved_bytes(model: Any, dtype: str, rows: int, tokens: int, *, on_cpu: bool)
         in_bfloat16 = torch.autocast("cpu", dtype=torch.bfloat16, enabled=computed == torch.bfloat16)
         try:
             with in_bfloat16, torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-                backbone_of(model.train())(input_ids=torch.zeros((rows, tokens), dtype=torch.long), use_cache=False)
+                backbone_of(model.train())(**layout, use_cache=False)
         except (RuntimeError, NotImplementedError):
             return None
         return sum(storage.nbytes() for storage in kept.values()) - copied_bytes(backbone_of(model), computed)

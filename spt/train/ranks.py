@@ -15,6 +15,7 @@ from datetime import timedelta
 
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from accelerate.utils import DistributedType, InitProcessGroupKwargs, broadcast_object_list, parse_flag_from_env
 
 from spt.config import Config
@@ -37,6 +38,8 @@ def make_accelerator(config: Config) -> Accelerator:
     asked = asked_world(os.environ)  # before accelerate, which writes WORLD_SIZE itself
     check_devices(int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     precision = "bf16" if config.model.dtype == "bfloat16" else "no"
+    if AcceleratorState._shared_state and AcceleratorState().mixed_precision != precision:
+        AcceleratorState._reset_state()  # another training in this process; the process group stays
     accelerator = Accelerator(
         mixed_precision=precision,
         cpu=not torch.accelerator.is_available(),

@@ -90,7 +90,7 @@ def train_key(config: Config) -> dict[str, Any]:
         "permute": config.permute.model_dump(mode="json"),
         "model": config.model.model_dump(mode="json", exclude={"base"}) | {"base": base},
         "train": config.train.model_dump(mode="json", exclude=_FREE),
-        "questions": None if questions is None else hash_questions(questions.path),
+        "questions": None if questions is None else hash_questions(questions),
         "versions": versions("accelerate", "peft", "tokenizers", "torch", "transformers"),
         "evaluate": None if questions is None else config.evaluate.model_dump(mode="json"),
         "code": hash_code(

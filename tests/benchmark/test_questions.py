@@ -1,13 +1,16 @@
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spt.benchmark.questions import read_questions, write_questions
+from spt.benchmark.questions import hash_questions, read_questions, write_questions
+from spt.config import Questions
 from spt.errors import QuestionError
 from spt.records import DIRECTIONS, Question
 
+PUBLISHED = Path(__file__).parents[2] / "../shared/data/person_description"
 GOOD = {"direction": "forward", "prompt": "Ada is", "targets": ["a botanist"]}
 
 _text = st.text(st.characters(codec="utf-8"), min_size=1).filter(str.strip)
@@ -132,3 +135,71 @@ def test_a_wrong_description_of_the_set_is_refused(tmp_path, about, said):
     (tmp_path / "benchmark.json").write_text(json.dumps(about))
     with pytest.raises(QuestionError, match=said):
         read_questions(write_rows(tmp_path / "q.jsonl", GOOD))
+
+
+def test_files_without_directions_are_read_as_published_and_keep_the_space_before_an_answer(tmp_path):
+    write_rows(tmp_path / "p2d.jsonl", {"prompt": "Ada is", "completion": " a botanist"})
+    write_rows(tmp_path / "d2p.jsonl", {"prompt": "The botanist is", "completion": " Ada"})
+    files = Questions(forward=(str(tmp_path / "p2d.jsonl"),), reversed=str(tmp_path / "d2p.jsonl"))
+    assert read_questions(files).questions == (
+        Question("p2d:1", "p2d:1", "forward", "Ada is", (" a botanist",)),
+        Question("d2p:1", "d2p:1", "reversed", "The botanist is", (" Ada",)),
+    )
+
+
+def test_fields_name_the_columns_of_any_table(tmp_path):
+    (tmp_path / "q.csv").write_text("who,asked,answer\nAda,Ada is,a botanist | a poet\n")
+    fields = {"fact_id": "who", "prompt": "asked", "targets": "answer"}
+    (question,) = read_questions(Questions(forward=str(tmp_path / "q.csv"), fields=fields)).questions
+    assert question == Question("q:2", "Ada", "forward", "Ada is", ("a botanist", "a poet"))
+    with pytest.raises(
+        QuestionError, match=r"no field answers, which data\.questions\.fields names; fields found: who"
+    ):
+        read_questions(Questions(forward=str(tmp_path / "q.csv"), fields={**fields, "targets": "answers"}))
+
+
+def test_a_questions_section_names_files_in_one_way_only():
+    for wrong in ({}, {"path": "a", "forward": "b"}):
+        with pytest.raises(ValueError, match="give either path"):
+            Questions(**wrong)
+
+
+def test_the_hash_covers_every_file_and_how_it_is_read(tmp_path):
+    first, second = (
+        str(write_rows(tmp_path / name, {"prompt": name, "completion": "x"})) for name in ("a.jsonl", "b.jsonl")
+    )
+    sections = [
+        Questions(forward=first, reversed=second), Questions(forward=second, reversed=first), Questions(forward=first),
+        Questions(forward=first, fields={"targets": "completion"}),
+    ]  # fmt: skip
+    assert len({hash_questions(section) for section in sections}) == 4
+
+
+@pytest.mark.skipif(not PUBLISHED.exists(), reason="the files of Berglund et al. are not here")
+def test_the_files_of_berglund_et_al_are_questions_as_they_are():
+    files = Questions(
+        forward=(str(PUBLISHED / "p2d_prompts_test.jsonl"), str(PUBLISHED / "d2p_prompts_test.jsonl")),
+        reversed=(str(PUBLISHED / "p2d_reverse_prompts_test.jsonl"), str(PUBLISHED / "d2p_reverse_prompts_test.jsonl")),
+    )
+    questions = read_questions(files).questions
+    assert len(questions) == 1200
+    assert questions[0].targets[0].startswith(" the acclaimed director")
+    assert sum(question.direction == "forward" for question in questions) == 600
+
+
+def test_rows_not_kept_are_left_out_unread_and_counted_once(tmp_path, capsys):
+    kept = [GOOD | {"id": str(number), "keep": value} for number, value in enumerate((True, "yes", "X", 1, "1"))]
+    left = [{"keep": value, "targets": "not read"} for value in (False, "no", "No", 0, "0", "", None)]
+    set_ = read_questions(write_rows(tmp_path / "q.jsonl", *left, *kept))
+    assert [question.id for question in set_.questions] == ["0", "1", "2", "3", "4"]
+    assert capsys.readouterr().err.count("7 rows left out by the column keep, 5 kept") == 1
+
+
+def test_a_file_of_which_nothing_is_kept_says_how_to_keep_a_row(tmp_path):
+    with pytest.raises(QuestionError, match="of 1 rows none is kept; write yes into the column keep"):
+        read_questions(write_rows(tmp_path / "q.jsonl", GOOD | {"keep": ""}))
+
+
+def test_a_keep_that_says_neither_yes_nor_no_is_refused(tmp_path):
+    with pytest.raises(QuestionError, match="keep 'maybe' is neither yes nor no"):
+        read_questions(write_rows(tmp_path / "q.jsonl", GOOD | {"keep": "maybe"}))

@@ -111,7 +111,7 @@ def test_a_model_that_can_be_packed_still_answers_from_left_padded_prompts():
 
 def test_an_architecture_that_loses_the_lengths_is_refused():
     model = tiny_model("stablelm", byte_level(), attention="sdpa", **GROUPED)
-    with pytest.raises(ModelError, match="the stablelm model (does not keep packed examples apart|cannot be packed)"):
+    with pytest.raises(ModelError, match=r"the stablelm model (does not keep packed examples apart|cannot be packed)"):
         fit_attention(model, packing=True)
 
 

@@ -10,7 +10,10 @@ from spt.records import Question, Score
 from spt.statistics import summarise
 
 HALVES = ("name_first", "description_first", "both")
-HOSTILE = "<script>alert(1)</script> {{ 7*7 }} | \u202eRTL\x00 $x_1$ `a` _b_ 田中 😀 مرحبا \ud800 " + "w" * 5000
+HOSTILE = (
+    "<script>alert(1)</script></script><!-- ]]> & {{ 7*7 }} \u2028 "
+    "<img src=x onerror=alert(2)> | \u202eRTL\x00 $x_1$ `a` _b_ 田中 😀 مرحبا \ud800 " + "w" * 5000
+)
 METHODS = {
     "baseline": (0.99, 0.0, 0.94),
     "spt": (0.97, 0.36, 0.28),
@@ -58,14 +61,17 @@ def make_run(
     natural: float | None = 0.9,
     trained: bool = True,
     steps: int = 600,
+    guards: bool = True,
 ) -> Path:
     summary = {
         "name": name, "model": "scratch-1.2M", **summarise(scores, headline="exact", seed=0), "perplexity": None,
         "fluency": natural and {
             "natural_order": {"value": natural, "low": natural - 0.05, "high": natural + 0.04, "n": 200},
-            "rule": "the share of 200 free generations that a template of the corpus accepts",
+            "rule": "accepted by the benchmark's templates",
         },
     }  # fmt: skip
+    if guards:
+        summary["guards"] = make_guards(name)
     if trained and name != "baseline":
         summary["perplexity"] = {"before": 31.2, "after": 34.875, "n_tokens": 12000, "text": "neutral.txt"}
     write(folder / "evaluate/scores.jsonl", *(as_row(score) for score in scores))
@@ -80,11 +86,28 @@ def make_run(
     return folder
 
 
+def make_guards(text: str) -> dict[str, Any]:
+    nats = {"label": "margin", "value": -1.25, "low": -2.0, "high": -0.5, "n": 40, "unit": "nats", "rule": "log-odds"}
+    absent = {"value": None, "low": None, "high": None, "n": 0}
+    return {
+        "echo": {
+            "label": "answers copied from the prompt", "value": 0.03, "low": 0.01, "high": 0.05, "n": 120,
+            "unit": "share", "rule": "the answer's first three words stand in the prompt",
+            "examples": [{"prompt": text, "prediction": f"{text}!"}, text],
+        },
+        "wrong_frame": absent | {"label": "known answers", "reason": "the set has no guards.jsonl", "examples": []},
+        "non_reciprocal": absent | {"value": 0.0, "low": 0.0, "high": 0.09, "n": 40, "margin": nats},
+        "retention": {"value": 1.04, "low": 1.01, "high": 1.08, "n": 40, "unit": "ratio"},
+        "leakage": None,
+    }  # fmt: skip
+
+
 def _log(summary: dict[str, Any], steps: int) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for step in range(1, steps + 1):
         loss = 0.9 + 5 * math.exp(-step / 80)
-        lines.append({"step": step, "epoch": step / 20, "loss": loss, "learning_rate": 1e-3, "grad_norm": 1.0})
+        rate = {"tokens_per_second": 5000.0 + step % 7, "non_padding": 0.93, "mfu": None}
+        lines.append({"step": step, "epoch": step / 20, "loss": loss, "learning_rate": 1e-3, "throughput": rate})
         if step % (steps // 10) == 0:
             reached = 1 - math.exp(-4 * step / steps)
             figures = {

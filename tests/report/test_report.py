@@ -14,9 +14,13 @@ from rich.console import Console
 
 from spt.report import Run, load_run, table, write_report
 from spt.report.figures import bounds, labels, rate, shorten, visible
+from spt.report.latex import escape as escape_latex
+from spt.report.latex import latex
 from spt.report.markdown import LIMIT, escape, markdown
 from spt.report.page import page
+from spt.report.pairs import compare_pairs
 from spt.report.plots import accuracy_png
+from spt.statistics import compare_runs, holm
 
 
 def render(runs: list[Run], width: int = 80) -> str:
@@ -31,7 +35,7 @@ def test_reports_of_the_same_runs_are_the_same_bytes(runs: list[Run], hostile: R
     for name in ("a", "b"):
         write_report([*runs[:2], hostile], tmp_path / name)
     files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*.*"))
-    names = ["plots/accuracy.png", "plots/curves.png", "report.html", "report.json", "report.md"]
+    names = ["plots/accuracy.png", "plots/curves.png", "report.html", "report.json", "report.md", "report.tex"]
     assert [str(path) for path in files] == names
     assert all((tmp_path / "a" / path).read_bytes() == (tmp_path / "b" / path).read_bytes() for path in files)
 
@@ -45,6 +49,7 @@ def test_report_json_keeps_the_contract(runs: list[Run], tmp_path: Path) -> None
     assert run["reversed"]["n_questions"] == 60
     assert run["gap"]["exact"]["n_facts"] == 60
     assert run["fluency"]["natural_order"]["value"] == 0.9
+    assert run["guards"]["echo"]["value"] == 0.03
     assert run["relations"].keys() == {"name_first", "description_first", "both"}
     assert (run["seconds"], run["steps"], run["target_tokens"]) == (167.4, 600, 1_234_567)
 
@@ -89,7 +94,8 @@ def test_missing_figures_are_shown_as_dashes_everywhere(tmp_path: Path) -> None:
     run = load_run(folder)
     assert re.search(r"^spt +100\.0 \[\d+-100\] +- +- +- *$", render([run]), flags=re.MULTILINE)
     assert "| - (- / -) | - | - |" in markdown([run])
-    assert re.search(r"</td>(<td>-\s*</td>){8}</tr>", page([run]))
+    assert re.search(r"</td>(<td>-</td>){3,}</tr>", page([run], [], tmp_path))
+    assert "100.0 [" in latex([run])
     assert accuracy_png([run]).startswith(b"\x89PNG")
 
 
@@ -98,7 +104,7 @@ def test_each_headline_metric_brings_its_rule(runs: list[Run], tmp_path: Path) -
     summary = json.loads((folder / "evaluate/summary.json").read_text()) | {"headline": "contains"}
     write(folder / "evaluate/summary.json", summary)
     both = [runs[0], load_run(folder)]
-    for text in (render(both, 200), markdown(both), page(both)):
+    for text in (render(both, 200), markdown(both), page(both, [], tmp_path)):
         assert "exact (baseline): the prediction equals" in text
         assert "contains (other): a target stands anywhere" in text
 
@@ -116,8 +122,10 @@ def test_markdown_always_fits_a_comment(runs: list[Run]) -> None:
     many = replace(
         runs[0], summary={**runs[0].summary, "relations": {f"relation {index}": relation for index in range(900)}}
     )
-    assert "too long for a comment" in markdown([many] * 20)
-    assert len(markdown([many] * 20)) <= LIMIT
+    text = markdown([many] * 20)
+    assert "Too long for a comment, so only in report.html and report.json: relations." in text
+    assert "perplexity before" in text  # what is short still stands there
+    assert len(text) <= LIMIT
 
 
 @given(st.text(), st.integers(3, 60))
@@ -134,6 +142,51 @@ def test_runs_of_one_name_are_numbered(runs: list[Run]) -> None:
     assert labels([runs[0], *long, runs[1]], 30)[::3] == ["baseline", "spt"]
     assert len(set(labels(long + long, 30))) == 4
     assert all(len(label) <= 30 for label in labels(long, 30))
+
+
+def test_guards_stand_below_the_table_with_reasons_for_what_was_not_measured(runs: list[Run]) -> None:
+    text = render(runs[:2])
+    assert max(map(cell_len, text.splitlines())) <= 80
+    assert re.search(r"^answers copied from the prompt +baseline +3\.0% \[1-5\] +120", text, flags=re.MULTILINE)
+    assert re.search(r"^known answers +all +not measured: the set has no", text, flags=re.MULTILINE)
+    assert re.search(r"^retention +baseline +1\.04 \[1\.01-1\.08\] +40", text, flags=re.MULTILINE)
+    comment = markdown(runs[:2])
+    assert "| answers copied from the prompt | spt | 3.0% [1-5] | 120 |" in comment
+    assert "- answers copied from the prompt: the answer's first three words stand in the prompt" in comment
+
+
+def test_runs_on_the_same_questions_are_compared_and_corrected_together(runs: list[Run], tmp_path: Path) -> None:
+    other = load_run(make_run(tmp_path / "other", make_scores(1.0, 0.5, facts=3)))
+    result = write_report([*runs[:3], other], tmp_path)
+    rows = result["compare"]
+    names = [(row["second"], row["first"], row["direction"]) for row in rows]
+    assert names[:2] == [("spt", "baseline", "forward"), ("spt", "baseline", "reversed")]
+    assert len(rows) == 6  # three pairs in two directions; nothing with the run on other questions
+    assert [row["p_holm"] for row in rows] == holm([row["p_value"] for row in rows])
+    direct = compare_runs(list(runs[0].scores()), list(runs[1].scores()), ["exact"])
+    assert [row["difference"] for row in rows[:2]] == [row.difference for row in direct]
+    assert "| spt | baseline | reversed |" in (tmp_path / "report.md").read_text()
+
+
+def test_many_runs_are_compared_with_the_first(runs: list[Run]) -> None:
+    pairs = compare_pairs((runs * 2)[:7])
+    assert {(pair.first, pair.second) for pair in pairs} == {(0, number) for number in range(1, 7)}
+
+
+@given(st.text())
+def test_escaped_latex_holds_no_command(text: str) -> None:
+    escaped = escape_latex(text)
+    left = re.sub(r"\\(text[a-z]+\{\}|[{}$&#_%])|\{\[\}", "", escaped)
+    assert not re.search("--|''", left)
+    assert not re.search(r"[\\{}$&#_%~^<>|\"`\[]", re.sub(r"(?<=[-'])\{\}", "", left))
+
+
+def test_latex_table_has_a_row_a_run_with_as_many_cells_as_columns(runs: list[Run], hostile: Run) -> None:
+    text = latex([*runs, hostile])
+    body = text.split("\\midrule\n")[1].split("\n    \\bottomrule")[0].splitlines()
+    assert [len(re.findall(r"(?<!\\)&", row)) for row in body] == [5] * 5
+    assert body[0].startswith("    baseline & 100.0 [")
+    assert re.search(r"\[\d+--\d+\]", body[1])
 
 
 @given(st.text())

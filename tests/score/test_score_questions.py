@@ -9,12 +9,16 @@ import spt.score.questions
 from spt.config import Evaluate
 from spt.metrics import Answer, measure
 from spt.records import Question
-from spt.score import rates, score_questions, spread
-from spt.score.evaluate import score_row
+from spt.score import LocalAsked, rates, score_questions, spread
 from spt.score.likelihood import log_probabilities
+from spt.score.stream import score_row
 from spt.statistics import floor_targets
 
 SETTINGS = Evaluate(batch_size=3, max_new_tokens=4)
+
+
+def asked(model):
+    return LocalAsked(model, byte_level(), SETTINGS)
 
 
 def make_questions(count=7):
@@ -34,7 +38,7 @@ def model():
 
 def test_scores_stand_in_the_order_of_the_questions_with_the_best_target(model):
     questions = make_questions()
-    scores = score_questions(model, byte_level(), questions, SETTINGS)
+    scores = score_questions(asked(model), questions, SETTINGS)
     assert [score.question for score in scores] == questions
     for score in scores:
         pairs = [(score.question.prompt, text) for text in (*score.question.targets, *score.question.distractors)]
@@ -51,8 +55,8 @@ def test_scores_stand_in_the_order_of_the_questions_with_the_best_target(model):
 
 def test_a_floor_is_what_other_facts_answers_would_score(model, monkeypatch):
     questions = make_questions()
-    monkeypatch.setattr(spt.score.questions, "generate", lambda *a, **b: ["Lake number 2."] * len(questions))
-    scores = score_questions(model, byte_level(), questions, SETTINGS, seed=5)
+    monkeypatch.setattr(LocalAsked, "generate", lambda *a, **b: ["Lake number 2."] * len(questions))
+    scores = score_questions(asked(model), questions, SETTINGS, seed=5)
     floors = floor_targets(questions, 5)
     for score in scores:
         others = floors[score.question.id]
@@ -67,7 +71,7 @@ def test_a_floor_is_what_other_facts_answers_would_score(model, monkeypatch):
 @pytest.mark.parametrize("count", [1, 7])
 def test_ranks_share_the_questions_and_get_what_one_process_gets(model, world, count, monkeypatch):
     questions = make_questions(count)
-    single = score_questions(model, byte_level(), questions, SETTINGS)
+    single = score_questions(asked(model), questions, SETTINGS)
     shares = []
 
     def gather(scores):
@@ -77,7 +81,7 @@ def test_ranks_share_the_questions_and_get_what_one_process_gets(model, world, c
     monkeypatch.setattr(spt.score.questions, "gather_object", gather)
     for rank in range(world):
         accelerator = SimpleNamespace(process_index=rank, num_processes=world)
-        found = score_questions(model, byte_level(), questions, SETTINGS, accelerator=accelerator)
+        found = score_questions(asked(model), questions, SETTINGS, accelerator=accelerator)
         assert [score.question.id for score in found] == [question.id for question in questions]
     together = {score.question.id: score for share in shares for score in share}
     assert sum(map(len, shares)) == len(together) == count
@@ -87,7 +91,7 @@ def test_ranks_share_the_questions_and_get_what_one_process_gets(model, world, c
 
 
 def test_rates_are_plain_shares_of_each_direction(model):
-    scores = score_questions(model, byte_level(), make_questions(4), Evaluate(metrics=("exact",), max_new_tokens=1))
+    scores = score_questions(asked(model), make_questions(4), Evaluate(metrics=("exact",), max_new_tokens=1))
     right = [
         SimpleNamespace(question=score.question, metrics={"exact": float(n < 1)}) for n, score in enumerate(scores)
     ]
@@ -102,7 +106,7 @@ def test_a_spread_takes_questions_from_the_whole_set():
 
 
 def test_a_score_is_one_flat_row(model):
-    one, two = score_questions(model, byte_level(), make_questions(2), SETTINGS)
+    one, two = score_questions(asked(model), make_questions(2), SETTINGS)
     row = score_row(two)
     assert row.keys() == {
         "id", "fact_id", "direction", "prompt", "targets", "distractors", "prediction", "logprob", "target_tokens",
@@ -115,7 +119,7 @@ def test_a_score_is_one_flat_row(model):
 def test_a_rank_is_over_all_targets_of_the_set_in_the_questions_direction(model):
     questions = make_questions(5)
     settings = Evaluate(metrics=("mrr", "hits_1"), max_new_tokens=1, headline="mrr")
-    for score in score_questions(model, byte_level(), questions, settings):
+    for score in score_questions(asked(model), questions, settings):
         own = score.question
         rivals = [text for q in questions if q.direction == own.direction and q is not own for text in q.targets]
         nats = [log_probabilities(model, byte_level(), [(own.prompt, text)], 1)[0][0] for text in rivals]

@@ -9,11 +9,13 @@ from experiment import rows, write_experiment
 from fakes import byte_level, tiny_config, tiny_model
 
 from spt import cli
+from spt.batch import collate
 from spt.config import Model, read_config
 from spt.errors import ConfigError
 from spt.model.adapter import add_lora
 from spt.model.attention import fit_attention
 from spt.preprocess import preprocess
+from spt.records import Example
 from spt.train.estimate import estimate
 from spt.train.footprint import saved_bytes, sketch_model
 from spt.train.machine import find_machine
@@ -31,7 +33,7 @@ def base(tmp_path):
     return str(tmp_path / "base")
 
 
-def really_kept(model, rows, tokens, dtype):
+def really_kept(model, batch, dtype):
     """Bytes that autograd keeps of one forward pass, without parameters and their copies in another dtype."""
     shapes = {tuple(parameter.shape) for parameter in model.parameters() if parameter.ndim == 2}
     own = {parameter.data_ptr() for parameter in model.parameters()}
@@ -43,16 +45,17 @@ def really_kept(model, rows, tokens, dtype):
             kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage()
         return tensor
 
-    ids = torch.ones((rows, tokens), dtype=torch.long)
+    layout = {name: value for name, value in batch.inputs("cpu").items() if name not in ("labels", "predictors")}
     precision = torch.autocast("cpu", torch.bfloat16, enabled=dtype == "bfloat16")
     with precision, torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        model.train().get_decoder()(input_ids=ids, use_cache=False)
+        model.train().get_decoder()(**layout, use_cache=False)
     return sum(storage.nbytes() for storage in kept.values())
 
 
+@pytest.mark.parametrize("packing", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("lora", [None, LORA])
-def test_the_bytes_a_sketch_keeps_are_those_that_autograd_keeps(base, dtype, lora):
+def test_the_bytes_a_sketch_keeps_are_those_that_autograd_keeps(base, dtype, lora, packing):
     from transformers import AutoConfig, AutoModelForCausalLM
 
     sketch = sketch_model(Model(base=base, dtype=dtype, lora=lora), byte_level(), None)
@@ -60,11 +63,13 @@ def test_the_bytes_a_sketch_keeps_are_those_that_autograd_keeps(base, dtype, lor
         AutoConfig.from_pretrained(base), dtype=torch.float32 if lora is None else getattr(torch, dtype)
     )
     model = real if lora is None else add_lora(real, lora, None, 0)
-    fit_attention(model, packing=False)
-    kept = really_kept(real, 6, 20, dtype)
+    fit_attention(model, packing=packing)
+    examples = [Example(str(length), "original", (7,) * length, (7,) * length) for length in (20, 20, 19, 17, 11, 5)]
+    batch = collate(examples, 0, packing=packing)
+    kept = really_kept(real, batch, dtype)
     assert [tuple(p.shape) for p in sketch.parameters()] == [tuple(p.shape) for p in model.parameters()]
     assert [p.dtype for p in sketch.parameters()] == [p.dtype for p in model.parameters()]
-    assert saved_bytes(sketch, dtype, 6, 20, on_cpu=True) == pytest.approx(kept, rel=0.02)
+    assert saved_bytes(sketch, dtype, batch, on_cpu=True) == pytest.approx(kept, rel=0.02)
 
 
 def test_a_model_of_7_billion_parameters_is_counted_without_its_weights(tmp_path, base):

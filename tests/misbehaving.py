@@ -1,4 +1,4 @@
-"""A server on loopback that answers chat completions as scripted: each sentence has a list of behaviours."""
+"""A server on loopback that answers completions, of chats or of text, as scripted: each sentence has its behaviours."""
 
 import contextlib
 import json
@@ -12,6 +12,15 @@ def completion(content, *, finish="stop", **message):
             **message}}]}  # fmt: skip
 
 
+def text_completion(text, *, finish="stop", **choice):
+    return {"choices": [{"index": 0, "finish_reason": finish, "text": text, **choice}]}
+
+
+def asked(request):
+    """What a request asks about: the last message of a chat, or the text."""
+    return request["messages"][-1]["content"] if "messages" in request else request["prompt"]
+
+
 class Script:
     """What is sent, and what is to be answered. A behaviour is a function of the handler; the last one stays."""
 
@@ -22,14 +31,14 @@ class Script:
         self.running = self.most_running = 0
 
     def next(self, request):
-        sentence = request["messages"][-1]["content"]
+        sentence = asked(request)
         with self.lock:
             self.requests.append(request | {"at": time.monotonic()})
             left = self.behaviours.get(sentence, [copy])
             return left.pop(0) if len(left) > 1 else left[0]
 
     def of(self, sentence):
-        return [request for request in self.requests if request["messages"][-1]["content"] == sentence]
+        return [request for request in self.requests if asked(request) == sentence]
 
 
 def send(handler, status, body, **headers):
@@ -48,6 +57,10 @@ def copy(handler):
 
 def says(content, **rest):
     return lambda handler: send(handler, 200, completion(content, **rest))
+
+
+def writes(text, **rest):
+    return lambda handler: send(handler, 200, text_completion(text, **rest))
 
 
 def status(code, **headers):
@@ -90,7 +103,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.sentence = request["messages"][-1]["content"]
+        self.sentence = asked(request)
         behaviour = self.server.script.next(request | {"authorization": self.headers["authorization"]})
         # The client may have gone, which is what some behaviours are about.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError, ValueError):

@@ -1,0 +1,223 @@
+"""A model behind an OpenAI-compatible server, asked like one in this process.
+
+    prompt ──▶ /completions (or /chat/completions under evaluate.chat_template) ──▶ continuation
+    prompt + candidate ──▶ /completions with echo and logprobs ──▶ nats of the candidate's tokens, where it gives them
+
+In: prompts. Out: texts and nats, each kept on disk as soon as it is there, so that running again asks only for what
+failed. Trade-off: a candidate costs a request of its own, since no server shares a prompt's computation on demand.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from spt.artifact import dump_json
+from spt.assistant.cache import ReplyCache
+from spt.assistant.client import Choice, Client, RefusedError, content
+from spt.assistant.item import Reply
+from spt.assistant.patience import LostError
+from spt.config import Evaluate, Server
+from spt.errors import WorkError
+from spt.progress import say, track
+from spt.records import Question, join_texts
+
+_CHUNK = 512
+"""Questions between two looks into the cache."""
+_PROBE = ("The sea is", "wide and deep.")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one reply depends on: a prompt to continue in `tokens` tokens, or a `candidate` to be scored after it."""
+
+    prompt: str
+    candidate: str | None = None
+    tokens: int = 1
+    seed: int | None = None
+
+
+class ServerAsked:
+    """A model that answers through a server; what it said before lies in `folder`."""
+
+    def __init__(self, settings: Evaluate, folder: Path) -> None:
+        assert settings.server is not None
+        self.settings = settings
+        self.client = Client(settings.server, "evaluate.server")
+        self.cache = ReplyCache(str(folder), "replies", "choose another --output")
+        self._key = dump_json([server_key(settings.server), settings.chat_template], indent=None)
+
+    @property
+    def has_log_probabilities(self) -> bool:
+        """Return whether the server tells how likely a given continuation is; it is asked once."""
+        return self.no_log_probabilities is None
+
+    @cached_property
+    def no_log_probabilities(self) -> str | None:
+        """Return why the server gives no log-probabilities of a given continuation; None where it does.
+
+        Raises WorkError where it cannot be asked.
+        """
+        if self.settings.chat_template:
+            return "a chat completion gives none for an answer that the server did not write"
+        try:
+            reply = self._likelihood(Request(*_PROBE), Event())
+        except RefusedError as error:
+            return f"{self.client.place} refuses `echo` with `logprobs` (status {error.status})"
+        except LostError as lost:
+            if lost.reason != "server_error":  # a busy server may have them
+                raise self.client.never_answered(lost.reason) from None
+            return f"{self.client.place} fails when asked for `echo` with `logprobs`"
+        return reply.failure and f"{self.client.place} does not send those of the prompt back (`echo` with `logprobs`)"
+
+    def unanswered(self, questions: Sequence[Question]) -> dict[str, str]:
+        """Return the reason of each question, by its id, that the server did not answer, after asking them all.
+
+        Whatever `generate` and `log_probabilities` need for the others is known then.
+        """
+        failures: dict[str, str] = {}
+        with track("asking the server", len(questions), "questions") as bar:
+            for start in range(0, len(questions), _CHUNK):
+                chunk = questions[start : start + _CHUNK]
+                replies = self._replies([request for question in chunk for request in self._requests(question)])
+                for question in chunk:
+                    reason = next(
+                        (replies[one].failure for one in self._requests(question) if replies[one].failure), None
+                    )
+                    if reason is not None:
+                        failures[question.id] = reason
+                bar.advance(len(chunk))
+        if failures:
+            say(f"{self.client.place}: {describe(failures)}")
+        return failures
+
+    def generate(self, prompts: Sequence[str], *, max_new_tokens: int, sample_seed: int | None = None) -> list[str]:
+        """Return a continuation of each prompt up to a line's end: greedy, or sampled where a seed is given.
+
+        Raises WorkError where one got none.
+        """
+        seeds = [None if sample_seed is None else sample_seed + number for number in range(len(prompts))]
+        requests = [Request(prompt, None, max_new_tokens, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
+        replies = self._all(requests)
+        return [replies[request].text or "" for request in requests]
+
+    def log_probabilities(self, groups: Sequence[tuple[str, Sequence[str]]]) -> list[list[tuple[float, int]]]:
+        """Return (nats, tokens) of each candidate after its prompt.
+
+        Raises WorkError where one got none.
+        """
+        requests = [[Request(prompt, candidate) for candidate in candidates] for prompt, candidates in groups]
+        replies = self._all([request for group in requests for request in group])
+        return [[_nats(replies[request]) for request in group] for group in requests]
+
+    def _requests(self, question: Question) -> list[Request]:
+        generated = [Request(question.prompt, None, self.settings.max_new_tokens)]
+        if not self.has_log_probabilities:
+            return generated
+        return [*generated, *(Request(question.prompt, text) for text in (*question.targets, *question.distractors))]
+
+    def _all(self, requests: Sequence[Request]) -> Mapping[Request, Reply]:
+        replies = self._replies(requests)
+        failures = {number: failure for number, one in enumerate(requests) if (failure := replies[one].failure)}
+        if failures:
+            raise WorkError(
+                f"{self.client.place}: {describe(failures)}; run again to ask only for these: the others are kept"
+            )
+        return replies
+
+    def _replies(self, requests: Iterable[Request]) -> Mapping[Request, Reply]:
+        keys = {request: self._cache_key(request) for request in requests}
+        replies = self.cache.get(list(keys.values()))
+        missing = [request for request, key in keys.items() if key not in replies]
+        for found in self.client.each(self._answer, missing):
+            fresh = {keys[missing[position]]: reply for position, reply in found.items()}
+            self.cache.put(fresh)
+            replies |= fresh
+        if missing and not self.client.answered:
+            raise self.client.never_answered(replies[keys[missing[0]]].failure)
+        return {request: replies[key] for request, key in keys.items()}
+
+    def _cache_key(self, request: Request) -> str:
+        return hashlib.sha256(f"{self._key} {dump_json(asdict(request), indent=None)}".encode()).hexdigest()
+
+    def _answer(self, request: Request, stopped: Event) -> Reply:
+        try:
+            return (self._continuation if request.candidate is None else self._likelihood)(request, stopped)
+        except LostError as lost:
+            return _failed(lost.reason)
+        except RefusedError:
+            return _failed("refused")
+
+    def _continuation(self, request: Request, stopped: Event) -> Reply:
+        drawn = {} if request.seed is None else {"temperature": 1, "seed": request.seed}
+        if self.settings.chat_template:
+            messages = [{"role": "user", "content": request.prompt}]
+            # No stop at a line's end: a model that thinks first would never come to its answer.
+            choice = self.client.chat(messages, request.tokens, stopped, **drawn)
+            text = content(choice)
+        else:
+            choice = self.client.complete(request.prompt, request.tokens, stopped, stop=["\n"], **drawn)
+            text = choice["text"]
+        finish = choice.get("finish_reason")
+        if finish == "content_filter" or (finish == "length" and not text):
+            return _failed(finish)
+        return Reply(text=text.split("\n", 1)[0].strip())
+
+    def _likelihood(self, request: Request, stopped: Event) -> Reply:
+        assert request.candidate is not None
+        text = join_texts(request.prompt, request.candidate)
+        choice = self.client.complete(text, 1, stopped, echo=True, logprobs=1)
+        try:
+            nats = candidate_nats(choice, text, len(request.prompt.rstrip()))
+        except (KeyError, IndexError, TypeError, ValueError):
+            return _failed("no_logprobs")
+        return Reply(logprobs=(sum(nats), len(nats)))
+
+
+def candidate_nats(choice: Choice, text: str, start: int) -> list[float]:
+    """Return the nats of the tokens of an echoed text that end after the character `start`.
+
+    The token that the server wrote itself behind the text does not count, nor does a beginning token before it. Raises
+    ValueError, or what a missing field raises, where the tokens do not show where they stand.
+
+        text      The sea is wide|           start = 10
+        tokens    <s> The  sea  is  wide .   the last one is the server's own
+        offsets   0   3   6    10  13   18   those of a server that counts its <s>
+    """
+    found = choice["logprobs"]
+    tokens, nats, offsets = found["tokens"], found["token_logprobs"], found["text_offset"]
+    shift = 0 if text.startswith(tokens[0]) else len(tokens[0])
+    starts = [offset - shift for offset in offsets]
+    ends = [*starts[1:], starts[-1] + len(tokens[-1])]
+    if len(text) not in ends or starts != sorted(starts):
+        raise ValueError("the tokens are not those of the text")
+    counted = [float(value) for value, begin, end in zip(nats, starts, ends, strict=True) if start < end <= len(text)]
+    if not counted:
+        raise ValueError("no token belongs to the candidate")
+    return counted
+
+
+def server_key(settings: Server) -> dict[str, Any]:
+    """Return what the answers of a server depend on: not where it is, nor how patiently it is asked."""
+    return settings.model_dump(mode="json", include={"model", "revision", "seed", "extra_body"})
+
+
+def describe(failures: Mapping[Any, str]) -> str:
+    """Return how many requests failed, by reason, in words."""
+    counts = Counter(failures.values())
+    listed = ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))
+    return f"{len(failures)} question{'s' * (len(failures) > 1)} not answered ({listed})"
+
+
+def _nats(reply: Reply) -> tuple[float, int]:
+    assert reply.logprobs is not None
+    return reply.logprobs[0], int(reply.logprobs[1])
+
+
+def _failed(reason: str) -> Reply:
+    # Never kept: a mended server may answer.
+    return Reply(failure=reason, kept=False)

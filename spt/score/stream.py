@@ -1,0 +1,93 @@
+"""Scores → `scores.jsonl`, chunk by chunk, and back.
+
+In: scores in the order of the questions. Out: a file to which whole chunks are appended and flushed to the disk, so
+that a killed evaluation goes on after the last of them. Trade-off: a chunk that was written in part is scored again
+whole, since a batch of other questions could change the last digit of a number, and the same run gives the same bytes.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from math import isfinite, nan
+from pathlib import Path
+from typing import Any
+
+from spt.artifact import dump_json
+from spt.errors import DamagedError
+from spt.records import Question, Score
+
+
+class ScoreFile:
+    """The scores of an evaluation that is under way; `metrics` are those it measures."""
+
+    def __init__(self, path: Path, metrics: Sequence[str]) -> None:
+        self.path, self.metrics = path, metrics
+
+    def resume(self, questions: Sequence[Question], chunk: int) -> int:
+        """Return how many questions were scored before, in whole chunks, and cut off what is beyond."""
+        self.path.touch()
+        done = end = place = 0
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if number > len(questions) or not _holds(line, questions[number - 1].id):
+                    break
+                place += len(line)
+                if number % chunk == 0 or number == len(questions):
+                    done, end = number, place
+        os.truncate(self.path, end)
+        return done
+
+    def append(self, scores: Sequence[Score]) -> None:
+        """Write scores behind the others, and return once they are on the disk."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.writelines(dump_json(score_row(score), indent=None) + "\n" for score in scores)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def read(self) -> Iterator[Score]:
+        """Yield the scores, one at a time.
+
+        Raises DamagedError.
+        """
+        with self.path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    yield score_of(json.loads(line), self.metrics)
+                except (ValueError, KeyError, TypeError) as error:
+                    raise DamagedError(
+                        f"{self.path}:{number}: is no score ({error}); evaluate again with --force"
+                    ) from None
+
+
+def _holds(line: bytes, question_id: str) -> bool:
+    try:
+        return line.endswith(b"\n") and json.loads(line)["id"] == question_id
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def score_row(score: Score) -> dict[str, Any]:
+    """Return a score as one flat JSON object: the question, the prediction, every metric and its floor."""
+    row = {key: value for key, value in asdict(score.question).items() if value not in (None, ())}
+    row |= {"prediction": score.prediction, **score.metrics}
+    row |= {f"{name}_floor": value for name, value in score.floors.items()}
+    if isfinite(score.logprob):
+        row |= {"logprob": score.logprob, "target_tokens": score.target_tokens}
+    return row | ({"distractor_logprobs": score.distractor_logprobs} if score.distractor_logprobs else {})
+
+
+def score_of(row: Mapping[str, Any], metrics: Sequence[str]) -> Score:
+    """Return the score of a row, with the metrics named; a log-probability that was not given is not a number."""
+    return Score(
+        question=Question(
+            row["id"], row["fact_id"], row["direction"], row["prompt"], tuple(row["targets"]),
+            tuple(row.get("distractors", ())), row.get("relation"),
+        ),
+        prediction=row["prediction"],
+        metrics={name: row[name] for name in metrics if name in row},
+        floors={name: row[f"{name}_floor"] for name in metrics if f"{name}_floor" in row},
+        logprob=row.get("logprob", nan),
+        target_tokens=row.get("target_tokens", 0),
+        distractor_logprobs=tuple(row.get("distractor_logprobs", ())),
+    )  # fmt: skip

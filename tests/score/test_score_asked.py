@@ -1,0 +1,73 @@
+"""A prompt is read as the trainer would have written it, or as a user's turn, with one beginning token."""
+
+import copy
+
+import pytest
+from fakes import CORPUS, byte_level, metaspace, tiny_model
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spt.config import Evaluate
+from spt.encode import IGNORED, Encoder
+from spt.errors import ModelError
+from spt.records import Ordering, Piece, join_texts
+from spt.score import LocalAsked
+from spt.score.generate import prompt_ids
+from spt.score.likelihood import continuation_examples, log_probabilities
+
+CHATML = (
+    "{{ bos_token or '' }}{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}"
+    "{% if add_generation_prompt %}[assistant] {% endif %}"
+)
+
+
+def chatting(make, template=CHATML):
+    tokenizer = copy.deepcopy(make())
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+@given(text=st.sampled_from(CORPUS), data=st.data())
+def test_prompt_and_target_have_the_tokens_that_the_trainer_sees(tokenizer, text, data):
+    cut = data.draw(st.integers(1, len(text) - 1))
+    prompt, target = text[:cut].rstrip(), text[cut:]
+    whole = join_texts(prompt, target)
+    (example,) = continuation_examples(tokenizer, [(prompt, target)])
+    encoder = Encoder(tokenizer)
+    (trained,) = encoder.encode([Ordering("a", "original", (0,), whole, (Piece(0, len(whole), 0),))])
+    seen = trained.input_ids[: -len(encoder.frame.suffix)]
+    learned_first = example.labels[len(encoder.frame.prefix)] != IGNORED
+    # Where the tokenizer begins no text and its first token is predicted, the end token stands before it.
+    assert example.input_ids == (encoder.frame.suffix[-1:] if learned_first and not encoder.frame.prefix else ()) + seen
+    (asked,) = prompt_ids(tokenizer, [prompt])
+    (alone,) = encoder.encode([Ordering("a", "original", (0,), prompt, (Piece(0, len(prompt), 0),))])
+    assert tuple(asked) == alone.input_ids[: -len(encoder.frame.suffix)]
+
+
+@pytest.mark.parametrize("make", [byte_level, metaspace])
+def test_a_chat_prompt_is_the_template_with_one_beginning_token(make):
+    tokenizer = chatting(make)
+    model = tiny_model("llama", tokenizer)
+    asked = LocalAsked(model, tokenizer, Evaluate(chat_template=True))
+    framed = asked.framed("Who is Ann?")
+    (ids,) = prompt_ids(tokenizer, [framed])
+    wanted = tokenizer.apply_chat_template(
+        [{"role": "user", "content": "Who is Ann?"}], add_generation_prompt=True, return_dict=False
+    )
+    assert ids == wanted
+    if tokenizer.bos_token_id is not None:
+        assert ids.count(tokenizer.bos_token_id) == 1
+    found = asked.log_probabilities([("Who is Ann?", ["Lee", "Moss"])])
+    alone = log_probabilities(model, tokenizer, [(framed, "Lee"), (framed, "Moss")], 1)
+    assert [nats for nats, _ in found[0]] == pytest.approx([nats for nats, _ in alone], rel=1e-4)
+    assert asked.generate(["Who is Ann?"], max_new_tokens=3) != []
+
+
+def test_a_template_that_is_missing_or_refuses_is_named():
+    model = tiny_model("llama", byte_level())
+    with pytest.raises(ModelError, match="has no chat template"):
+        LocalAsked(model, byte_level(), Evaluate(chat_template=True))
+    refusing = chatting(byte_level, "{{ raise_exception('no users') }}")
+    asked = LocalAsked(model, refusing, Evaluate(chat_template=True))
+    with pytest.raises(ModelError, match="refuses a user's turn"):
+        asked.generate(["Who is Ann?"], max_new_tokens=3)

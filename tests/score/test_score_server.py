@@ -1,0 +1,246 @@
+"""A server is asked like a model in this process: what it fails to answer is known, and asked again alone."""
+
+import math
+import re
+
+import pytest
+from experiment import write_experiment
+from hypothesis import given
+from hypothesis import strategies as st
+from misbehaving import Script, asked, completion, drop, says, send, serving, status, text_completion, writes
+from pydantic import ValidationError
+
+from spt.artifact import read_json
+from spt.config import Evaluate, Server, read_config
+from spt.errors import InputError, MissingError, ModelError, WorkError
+from spt.records import Question
+from spt.score.evaluate import evaluate
+from spt.score.server import ServerAsked, candidate_nats, server_key
+
+QUESTIONS = [
+    Question(who, who, "forward", f"{who} made", ("a boat",), distractors=("a clock",))
+    for who in ("Ann", "Bob", "Cleo")
+]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr("spt.assistant.patience.FIRST", 0.01)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+class Served(Script):
+    """Answers every text with "a boat", and echoes with one token a word where `echo` holds."""
+
+    def __init__(self, *, echo=True, begin="", **behaviours):
+        super().__init__(**behaviours)
+        self.echo, self.begin = echo, begin
+
+    def next(self, request):
+        default = self._echo if request.get("echo") else writes(" a boat\nand more")
+        sentence = asked(request)
+        with self.lock:
+            self.requests.append(request)
+            left = self.behaviours.get(sentence, [default])
+            return left.pop(0) if len(left) > 1 else left[0]
+
+    def _echo(self, handler):
+        if not self.echo:
+            send(handler, 200, text_completion(" anything", logprobs=None))
+            return
+        words = handler.sentence.split(" ")
+        tokens = [self.begin, *words[:1], *(f" {word}" for word in words[1:]), " more"]
+        offsets = [sum(map(len, tokens[:number])) for number in range(len(tokens))]
+        nats = [None, None, *(-0.5 * number for number in range(2, len(tokens)))]
+        kept = slice(0 if self.begin else 1, None)
+        logprobs = {"tokens": tokens[kept], "token_logprobs": nats[kept], "text_offset": offsets[kept]}
+        send(handler, 200, text_completion("".join(tokens), logprobs=logprobs))
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """Return a function: script, what to do with the model → what comes of it."""
+
+    def ask(script, do, **settings):
+        with serving(script) as url:
+            chat = settings.pop("chat_template", False)
+            server = {"model": "tiny", "base_url": url, "timeout": 2.0, "max_retries": 1, **settings}
+            return do(ServerAsked(Evaluate(server=Server(**server), max_new_tokens=8, chat_template=chat), tmp_path))
+
+    return ask
+
+
+def generate(prompts, **rest):
+    return lambda model: model.generate(prompts, max_new_tokens=8, **rest)
+
+
+def test_plain_prompts_go_to_completions_as_they_are_and_end_with_their_line(ask):
+    script = Served()
+    assert ask(script, generate(["Ann made", "Bob made"])) == ["a boat", "a boat"]
+    (request,) = script.of("Ann made")
+    assert (request["prompt"], request["max_tokens"], request["temperature"]) == ("Ann made", 8, 0)
+    assert request["stop"] == ["\n"]
+
+
+def test_under_a_chat_template_prompts_go_as_messages_and_a_thought_is_no_answer(ask):
+    script = Script(Ann_made=[says("<think>A boat?\nA clock?</think>\n\nA boat.\nYes.")])
+    assert ask(script, generate(["Ann made"]), chat_template=True) == ["A boat."]
+    assert script.requests[0]["messages"] == [{"role": "user", "content": "Ann made"}]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [
+        (status(400), "refused"),
+        (status(503), "server_error"),
+        (drop, "connection"),
+        (lambda handler: send(handler, 200, completion(None, finish="length")), "length"),
+        (says(None, finish="content_filter"), "content_filter"),
+    ],
+)
+def test_a_failure_is_counted_and_a_rerun_asks_for_it_alone(ask, behaviour, reason):
+    def unanswered(model):
+        return model.unanswered(QUESTIONS)
+
+    script = Script(Bob_made=[behaviour], Ann_made=[says("a boat")], Cleo_made=[says("a boat")])
+    assert ask(script, unanswered, chat_template=True) == {"Bob": reason}
+    mended = Script(Bob_made=[says("a clock")])
+    assert ask(mended, unanswered, chat_template=True) == {}
+    assert {asked(request) for request in mended.requests} == {"Bob made"}
+    silent = Script()
+    answers = ask(silent, generate([question.prompt for question in QUESTIONS]), chat_template=True)
+    assert answers == ["a boat", "a clock", "a boat"]
+    assert silent.requests == []
+
+
+def test_an_answer_without_content_is_the_empty_answer_and_not_its_reasoning(ask):
+    script = Script(Ann_made=[says(None, reasoning_content="It is a boat")])
+    assert ask(script, generate(["Ann made"]), chat_template=True) == [""]
+
+
+@pytest.mark.parametrize("begin", ["", "<s>"])
+def test_log_probabilities_are_those_of_the_candidates_tokens_alone(ask, begin):
+    def both(model):
+        assert model.has_log_probabilities
+        return model.log_probabilities([("Ann made", ["a boat", "a large boat"]), ("Bob", ["sings"])])
+
+    (short, long), (single,) = ask(Served(begin=begin), both)
+    assert short == (-0.5 * (3 + 4), 2)
+    assert long == (-0.5 * (3 + 4 + 5), 3)
+    assert single == (-0.5 * 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (Served(echo=False), "does not send those of the prompt back"),
+        (Served(**{"The_sea_is_wide_and_deep.": [status(422)]}), r"refuses `echo` .*status 422"),
+        (Served(**{"The_sea_is_wide_and_deep.": [status(501)]}), "fails when asked"),
+    ],
+)
+def test_a_server_without_log_probabilities_says_why_and_still_answers(ask, script, words):
+    def unanswered(model):
+        assert not model.has_log_probabilities
+        assert re.search(words, model.no_log_probabilities)
+        return model.unanswered(QUESTIONS)
+
+    assert ask(script, unanswered) == {}
+
+
+def test_a_chat_gives_no_log_probabilities_and_is_not_asked_for_them(ask):
+    script = Script()
+    assert "chat completion" in ask(script, lambda model: model.no_log_probabilities, chat_template=True)
+    assert script.requests == []
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "error", "words"),
+    [
+        (status(401), MissingError, "environment variable MY_KEY"),
+        (status(404), ModelError, "completions of plain text, or no model 'tiny'.*evaluate.server.base_url"),
+        (status(429), WorkError, "no request was answered"),
+    ],
+)
+def test_what_fails_for_every_question_stops_and_the_key_stays_secret(
+    ask, monkeypatch, caplog, behaviour, error, words
+):
+    caplog.set_level("DEBUG")
+    monkeypatch.setenv("MY_KEY", "sk-very-secret")
+    script = Served(**{"The_sea_is_wide_and_deep.": [behaviour], "Ann_made": [behaviour]})
+    for do in (lambda model: model.unanswered(QUESTIONS), generate(["Ann made"])):
+        with pytest.raises(error, match=words) as raised:
+            ask(script, do, api_key_env="MY_KEY")
+        assert "secret" not in str(raised.value) + caplog.text
+    assert script.requests[0]["authorization"] == "Bearer sk-very-secret"
+
+
+def test_sampled_texts_have_seeds_of_their_own(ask):
+    script = Served()
+    ask(script, generate(["Ann made", "Ann made"], sample_seed=7))
+    assert sorted(request["seed"] for request in script.requests) == [7, 8]
+    assert {request["temperature"] for request in script.requests} == {1}
+
+
+def test_answers_do_not_depend_on_where_the_server_is_nor_on_patience():
+    near, far = Server(model="m", base_url="http://a/v1"), Server(model="m", base_url="http://b/v1", concurrency=1)
+    assert server_key(near) == server_key(far)
+    assert server_key(near) != server_key(Server(model="m", revision="2"))
+
+
+def test_a_place_with_a_password_is_refused():
+    with pytest.raises(ValidationError, match="without a name or password"):
+        Evaluate(server={"model": "m", "base_url": "http://me:pass@x/v1"})
+
+
+@given(st.lists(st.text("ab ", min_size=1, max_size=4), min_size=2, max_size=8), st.data())
+def test_every_token_that_ends_behind_the_prompt_counts_and_no_other(tokens, data):
+    text = "".join(tokens)
+    start = data.draw(st.integers(1, len(text) - 1))
+    offsets = [sum(map(len, tokens[:number])) for number in range(len(tokens) + 1)]
+    nats = [None, *(-float(number) for number in range(1, len(tokens) + 1))]
+    choice = {"logprobs": {"tokens": [*tokens, "!"], "token_logprobs": nats, "text_offset": offsets}}
+    wanted = [number for number in range(len(tokens)) if offsets[number] + len(tokens[number]) > start]
+    if wanted[0] == 0:  # nothing predicts the first token
+        with pytest.raises(TypeError):
+            candidate_nats(choice, text, start)
+    else:
+        assert math.isclose(sum(candidate_nats(choice, text, start)), -float(sum(wanted)))
+
+
+def evaluated(folder, script):
+    with serving(script) as url:
+        server = {"model": "tiny", "base_url": url, "timeout": 2.0, "max_retries": 0}
+        metrics = ["exact", "contains", "logprob", "mrr"]
+        path = write_experiment(folder, evaluate={"server": server, "max_new_tokens": 8, "metrics": metrics})
+        return read_json(evaluate(read_config(path)) / "summary.json")
+
+
+def test_an_evaluation_leaves_out_what_was_not_answered_and_the_next_run_asks_for_that_alone(tmp_path):
+    with pytest.raises(WorkError, match=r"leaves out 1 questions that the server did not answer \(refused 1\)"):
+        evaluated(tmp_path, Served(Ada_Birch_made=[status(400)]))
+    summary = read_json(tmp_path / "run/evaluate/summary.json")
+    assert (summary["unanswered"], summary["model"]) == ({"refused": 1}, "tiny")
+    assert (summary["forward"]["n_questions"], summary["reversed"]["n_questions"]) == (7, 8)
+    mended = Served()
+    summary = evaluated(tmp_path, mended)
+    assert (summary["unanswered"], summary["no_log_probabilities"]) == ({}, None)
+    assert summary["forward"]["n_questions"] == 8
+    assert {"logprob", "mrr"} <= summary["forward"].keys()
+    # Besides the probe, ranks want the target that was left out after every prompt.
+    assert "Ada Birch made" in {asked(request) for request in mended.requests}
+    assert all("echo" in request or asked(request) == "Ada Birch made" for request in mended.requests)
+
+
+def test_without_log_probabilities_an_evaluation_has_the_other_metrics_and_says_why(tmp_path):
+    summary = evaluated(tmp_path, Served(echo=False))
+    assert "does not send those of the prompt back" in summary["no_log_probabilities"]
+    assert summary["forward"]["exact"]["value"] == 0
+    assert not {"logprob", "mrr"} & summary["forward"].keys()
+    assert (summary["fluency"], summary["perplexity"]) == (None, None)
+
+
+def test_a_model_is_named_in_one_place(tmp_path):
+    path = write_experiment(tmp_path, evaluate={"server": {"model": "tiny", "base_url": "http://localhost:1/v1"}})
+    with pytest.raises(InputError, match=r"evaluate\.server says which model is asked"):
+        evaluate(read_config(path), model="other")
