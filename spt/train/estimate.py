@@ -4,7 +4,7 @@
 
 In: the model's sketch, a preview of its stream, a machine that need not be there. Out: bytes for each way to spread a
 model over devices, seconds. Trade-off: the parts are added up as if all stood at once, which leaves room for what lives
-shortly; what an allocator loses in holes and a runtime keeps for itself is not in the sum (docs/scaling.md measures it).
+shortly; what an allocator loses in holes and a runtime keeps for itself is not in the sum (see docs/scaling.md).
 """
 
 import json
@@ -158,5 +158,6 @@ def measured_rate(config: Config) -> float | None:
     log = train_folder(config) / "metrics.jsonl"
     if not log.exists():
         return None
-    rates = [row["tokens_per_second"] for row in map(json.loads, log.read_text().splitlines()) if "loss" in row]
+    rows = map(json.loads, log.read_text(encoding="utf-8").splitlines())
+    rates = [row["throughput"]["tokens_per_second"] for row in rows if "throughput" in row]
     return float(rates[-1]) if rates else None

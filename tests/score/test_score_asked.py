@@ -36,9 +36,11 @@ def test_prompt_and_target_have_the_tokens_that_the_trainer_sees(tokenizer, text
     encoder = Encoder(tokenizer)
     (trained,) = encoder.encode([Ordering("a", "original", (0,), whole, (Piece(0, len(whole), 0),))])
     seen = trained.input_ids[: -len(encoder.frame.suffix)]
-    learned_first = example.labels[len(encoder.frame.prefix)] != IGNORED
-    # Where the tokenizer begins no text and its first token is predicted, the end token stands before it.
-    assert example.input_ids == (encoder.frame.suffix[-1:] if learned_first and not encoder.frame.prefix else ()) + seen
+    assert example.input_ids[-len(seen) :] == seen
+    if before := example.input_ids[: -len(seen)]:
+        # The tokenizer begins no text, and its first token is to be predicted: the end token stands before it.
+        assert (before, encoder.frame.prefix) == (encoder.frame.suffix[-1:], ())
+        assert example.labels[1] != IGNORED
     (asked,) = prompt_ids(tokenizer, [prompt])
     (alone,) = encoder.encode([Ordering("a", "original", (0,), prompt, (Piece(0, len(prompt), 0),))])
     assert tuple(asked) == alone.input_ids[: -len(encoder.frame.suffix)]

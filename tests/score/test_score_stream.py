@@ -48,7 +48,9 @@ def test_whatever_part_of_a_file_was_written_it_ends_with_the_same_bytes(asked, 
     lines = whole.splitlines(keepends=True)
     for kept in (0, 1, len(lines[0]), len(b"".join(lines[:4])), len(b"".join(lines[:5])) - 1, len(whole) - 1):
         file.path.write_bytes(whole[:kept])
-        assert run(asked, file) == (4 if kept >= len(b"".join(lines[:4])) else 0) + (4 if kept > len(b"".join(lines[:8])) else 0)
+        assert run(asked, file) == (4 if kept >= len(b"".join(lines[:4])) else 0) + (
+            4 if kept > len(b"".join(lines[:8])) else 0
+        )
         assert file.path.read_bytes() == whole
     file.path.write_bytes(b"".join(lines[:4]) + lines[9] + b"".join(lines[5:]))
     assert run(asked, file) == 4
@@ -86,12 +88,13 @@ def test_a_killed_evaluation_goes_on_and_ends_with_the_same_bytes(tmp_path):
         tmp_path, model={"base": str(model), "from_scratch": None}, evaluate={"max_new_tokens": 8, "fluency_samples": 0}
     )
     rows = [
-        {"fact_id": f"f{n}", "direction": "forward", "prompt": f"Ann {n}", "targets": [f"the {n}th"]} for n in range(1200)
+        {"fact_id": f"f{n}", "direction": "forward", "prompt": f"Ann {n}", "targets": [f"the {n}th"]}
+        for n in range(1200)
     ]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     scores = tmp_path / "run/evaluate/scores.jsonl"
     command = ("evaluate", path, "--model", model)
-    assert kill_after(scores, lambda: scores.exists() and scores.stat().st_size > 0, *command)
+    assert kill_after(scores, lambda: scores.exists() and scores.read_bytes().count(b"\n") >= 512, *command)
     assert not (tmp_path / "run/evaluate/manifest.json").exists()
     held = scores.read_bytes()
     said = run_spt(*command).stderr

@@ -62,7 +62,9 @@ SIZES = {"num_key_value_heads": 2, "head_dim": 8}
 @pytest.mark.parametrize(("kind", "attention"), KINDS)
 def test_candidates_that_share_their_prompt_get_what_each_gets_alone(kind, attention, tokenizer):
     model = tiny_model(kind, tokenizer, attention=attention, **({} if kind == "gpt2" else SIZES))
-    alone = [[log_probabilities(model, tokenizer, [(prompt, text)], 1)[0] for text in texts] for prompt, texts in GROUPS]
+    alone = [
+        [log_probabilities(model, tokenizer, [(prompt, text)], 1)[0] for text in texts] for prompt, texts in GROUPS
+    ]
     assert forest.widest_tree(model) > 0
     for batch_size, tokens in ((1, 8192), (2, 8192), (64, 40), (64, 8192)):
         found = group_log_probabilities(model, tokenizer, GROUPS, batch_size, tokens)
@@ -75,10 +77,14 @@ def test_an_adapter_is_read_as_well():
     tokenizer = byte_level()
     model = add_lora(tiny_model("llama", tokenizer), {"r": 2, "init_lora_weights": False}, None, 0).eval()
     found = group_log_probabilities(model, tokenizer, GROUPS[:2], 8)
-    wanted = [log_probabilities(model, tokenizer, [(prompt, text) for text in texts], 8) for prompt, texts in GROUPS[:2]]
+    wanted = [
+        log_probabilities(model, tokenizer, [(prompt, text) for text in texts], 8) for prompt, texts in GROUPS[:2]
+    ]
     with model.disable_adapter():
         other = group_log_probabilities(model, tokenizer, GROUPS[:2], 8)
-    assert [n for group in found for n, _ in group] == pytest.approx([n for group in wanted for n, _ in group], rel=1e-5)
+    assert [n for group in found for n, _ in group] == pytest.approx(
+        [n for group in wanted for n, _ in group], rel=1e-5
+    )
     assert found != other
 
 
@@ -98,7 +104,9 @@ def test_a_prompt_is_computed_once_for_all_its_candidates(monkeypatch):
     forest.widest_tree(model)
     log_probabilities(model, tokenizer, [("a", "b")], 1)
     computed = []
-    model.model.register_forward_pre_hook(lambda _, __, named: computed.append(named["input_ids"].numel()), with_kwargs=True)
+    model.model.register_forward_pre_hook(
+        lambda _, __, named: computed.append(named["input_ids"].numel()), with_kwargs=True
+    )
     prompt, texts = "Daphne Barrington, who painted the harbour, lives in", ["Lyon", "Oslo", "Rome", "Paris"]
     group_log_probabilities(model, tokenizer, [(prompt, texts)], 8)
     rows = continuation_examples(tokenizer, [(prompt, text) for text in texts])
@@ -122,7 +130,9 @@ def test_a_batch_that_does_not_fit_is_halved_until_it_does(error, capsys):
 
     model.model.register_forward_pre_hook(limited, with_kwargs=True)
     found = group_log_probabilities(model, tokenizer, GROUPS, 8)
-    assert [n for group in found for n, _ in group] == pytest.approx([n for group in wanted for n, _ in group], rel=1e-4)
+    assert [n for group in found for n, _ in group] == pytest.approx(
+        [n for group in wanted for n, _ in group], rel=1e-4
+    )
     assert max(sizes) > 1
     assert capsys.readouterr().err.count("out of memory") == 1
     model.model.register_forward_pre_hook(lambda *_: (_ for _ in ()).throw(error))

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import torch
-from experiment import rows, write_experiment
+from experiment import rows, spt, write_experiment
 from fakes import byte_level, tiny_config, tiny_model
 
 from spt import cli
@@ -110,6 +110,15 @@ def test_the_largest_micro_batch_is_that_of_a_device(tmp_path):
     path = write_experiment(tmp_path, train={"batch_size": 8, "micro_batch_size": 4})
     assert preview(read_config(path), 1).largest.input_ids.shape[0] == 4
     assert preview(read_config(path), 4).largest.input_ids.shape[0] == 2
+
+
+def test_a_training_that_has_run_is_timed_by_its_own_rate(tmp_path):
+    path = write_experiment(tmp_path, train={"epochs": 1, "eval_steps": None})
+    spt("preprocess", path)
+    assert estimate(read_config(path), None).rate is None
+    spt("train", path)
+    assert estimate(read_config(path), None).rate > 0
+    assert estimate(read_config(path), "8xh100").rate is None
 
 
 def test_a_dry_run_fits_80_columns_marks_what_is_not_learned_and_writes_nothing(tmp_path, monkeypatch, capsys):
