@@ -4,7 +4,7 @@
     python benchmarks/evaluation.py --questions 8 --targets 50 --rounds 1 --stream 2000        # a quick look
 
 The harness is `pip install lm_eval`; where that would change versions pinned here, put it into an environment of its
-own and give its interpreter as --harness. The model is SmolLM2-135M-Instruct (see configs/person_description/base.yaml).
+own and give its interpreter as --harness. The model is SmolLM2-135M-Instruct: configs/person_description/base.yaml.
 Every program runs alone in a process of its own; a round runs each once, every other round in the opposite order, and
 the table gives medians over rounds of the ratios within one, of wall and of processor time. Exactness is measured in
 float32, on the first few questions. On a GPU the targets are those of the same table.

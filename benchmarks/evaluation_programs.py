@@ -59,10 +59,10 @@ class Instant:
 
     has_log_probabilities = True
 
-    def generate(self, prompts, *, max_new_tokens, sample_seed=None):
+    def generate(self, prompts, *, max_new_tokens, sample_seed=None):  # noqa: D102
         return ["an answer of a few words" for _ in prompts]
 
-    def log_probabilities(self, groups):
+    def log_probabilities(self, groups):  # noqa: D102
         return [[(-1.5, 3)] * len(texts) for _, texts in groups]
 
 

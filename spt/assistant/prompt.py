@@ -7,7 +7,7 @@ chat template. Trade-off: an example is written once, with its units; what the u
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from pydantic import ValidationError, field_validator
 
@@ -17,14 +17,24 @@ from spt.config.yaml_text import parse_yaml
 from spt.errors import ConfigError
 
 Message = dict[str, str]
-Kind = TypeVar("Kind", bound=Section)
 
 
-class Prompt(Section):
+class Bundled(Section):
+    """A prompt of some kind; the bundled ones of a kind lie in its `folder`."""
+
+    folder: ClassVar[str]
+
+
+Kind = TypeVar("Kind", bound=Bundled)
+
+
+class Prompt(Bundled):
     """What an assistant is told: `instruction` to copy a sentence; `listing` and `request` to list sentences (score).
 
     `separator` stands before the white space of the next unit.
     """
+
+    folder: ClassVar[str] = "prompts"
 
     instruction: str
     listing: str
@@ -83,15 +93,15 @@ def read_prompt(name: str, kind: type[Kind] = Prompt) -> Kind:  # type: ignore[a
 
     Raises ConfigError.
     """
-    bundled = resources.files("spt.assistant") / "prompts" / f"{name}.yaml"
+    folder = resources.files("spt.assistant").joinpath(kind.folder)
+    bundled = folder / f"{name}.yaml"
     path = Path(name)
     if name.isidentifier() and bundled.is_file():
         text = bundled.read_text(encoding="utf-8")
     elif path.is_file():
         text = path.read_text(encoding="utf-8")
     else:
-        folder = resources.files("spt.assistant") / "prompts"
-        known = ", ".join(sorted(file.name.removesuffix(".yaml") for file in folder.iterdir()))
+        known = ", ".join(sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.is_file()))
         raise ConfigError(f"segment.assistant.prompt: {name!r} is neither a file nor one of {known}")
     values = parse_yaml(text, name)
     try:

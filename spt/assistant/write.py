@@ -7,13 +7,13 @@ Trade-off: nothing is believed here; who asks knows what a good line is.
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from spt.artifact import dump_json
 from spt.assistant.ask import make_backend
 from spt.assistant.cache import ReplyCache
 from spt.assistant.item import Item, Reply
-from spt.assistant.prompt import Message, read_prompt
+from spt.assistant.prompt import Bundled, Message, read_prompt
 from spt.config import Assistant
 from spt.config.values import Section
 
@@ -25,8 +25,10 @@ class Example(Section):
     reply: str
 
 
-class WritingPrompt(Section):
+class WritingPrompt(Bundled):
     """What a writer is told: an instruction, and examples."""
+
+    folder: ClassVar[str] = "prompts/writing"
 
     instruction: str
     examples: tuple[Example, ...]

@@ -161,6 +161,14 @@ def evaluate(
         str | None,
         typer.Option("--model", metavar="PATH_OR_ID", help="Ask this model instead of the trained one."),
     ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export-lm-eval",
+            metavar="DIR",
+            help="Write the questions as tasks of lm-evaluation-harness; ask nothing.",
+        ),
+    ] = None,
     overrides: Set = None,
     output: Output = None,
     limit: Limit = None,
@@ -176,6 +184,11 @@ def evaluate(
     """
     cut = None if limit is None else f"evaluate.limit={limit}"
     settings = setup(config, overrides, output=output, quiet=quiet, limit=cut)
+    if export is not None:
+        from spt.score.lm_eval import export_lm_eval
+
+        emit(export_lm_eval(settings, export), as_json=as_json)
+        return
     if dry_run:
         print_plan(settings, ("evaluate",), model, as_json=as_json)
         return

@@ -1,6 +1,7 @@
 """The experiment file: YAML in, frozen and typed values out; nothing unknown passes."""
 
 from spt.config.assistant import Assistant
+from spt.config.augment import Augment
 from spt.config.evaluate import Evaluate, Headline, Metric
 from spt.config.questions import Questions
 from spt.config.read import read_config, read_yaml, write_config
@@ -19,6 +20,7 @@ from spt.config.server import Server
 
 __all__ = [
     "Assistant",
+    "Augment",
     "Config",
     "Data",
     "Evaluate",

@@ -95,6 +95,8 @@ def _expected_section(loc: Sequence[str], value: Any, root: type[BaseModel]) -> 
 def _section_at(loc: Sequence[str], root: type[BaseModel]) -> type[BaseModel] | None:
     section = root
     for part in loc:
+        if part.isdigit():  # an entry of a list is what the list holds
+            continue
         field = section.model_fields.get(part)
         kinds = [field.annotation, *get_args(field.annotation)] if field else []
         inner = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]

@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from spt.config.augment import Augment
 from spt.config.evaluate import Evaluate
 from spt.config.questions import Questions
 from spt.config.segment import Segment
 from spt.config.values import Fraction, Integer, NonNegative, Number, OneOrMore, Positive, PositiveInt, Section, Text
 
-Order = Literal["original", "reversed", "shuffled", "rotated"]
+Order = Literal["original", "reversed", "shuffled", "rotated", "fim"]
 Schedule = Literal[
     "constant",
     "constant_with_warmup",
@@ -104,17 +105,27 @@ class Data(Section):
 
 
 class Permute(Section):
-    """Which orders the units are learned in. `orders` holds weights; they need not sum to one."""
+    """Which orders the units are learned in. `orders` holds weights; they need not sum to one.
+
+    `fim_sentinels` stand before prefix, suffix and middle in the order `fim`: plain text, or tokens of the tokenizer.
+    """
 
     orders: dict[Order, NonNegative] = Field(default={"original": 1.0})
     max_units: PositiveInt = 32
     delimiter: Text | None = None
     order_tag: Text | None = None
+    fim_sentinels: tuple[Text, Text, Text] = ("<PRE>", "<SUF>", "<MID>")
 
     @model_validator(mode="after")
     def _some_weight(self) -> Self:
         if not 0 < sum(self.orders.values()) < float("inf"):
             raise ValueError("orders: the weights need a finite sum above 0")
+        return self
+
+    @model_validator(mode="after")
+    def _visible_sentinels(self) -> Self:
+        if len({sign.strip() for sign in self.fim_sentinels} - {""}) < len(self.fim_sentinels):
+            raise ValueError("fim_sentinels: must be three different visible signs, such as [<PRE>, <SUF>, <MID>]")
         return self
 
 
@@ -168,7 +179,7 @@ class Train(Section):
     too_long: Literal["truncate", "reject"] = "truncate"
     learning_rate: Positive = 1e-4
     lr_scheduler_type: Schedule = "cosine"
-    lr_scheduler_kwargs: dict[str, Any] = {}
+    lr_scheduler_kwargs: dict[str, Any] = Field(default={})
     warmup_ratio: Fraction = 0.03
     weight_decay: NonNegative = 0.0
     adam_beta1: Fraction = 0.9
@@ -198,7 +209,7 @@ class Config(Section):
     output: Text = ""
     data: Data
     segment: Segment = Segment()
-    augment: tuple[()] = ()
+    augment: tuple[Augment, ...] = ()
     permute: Permute = Permute()
     model: Model
     train: Train = Train()
@@ -217,6 +228,12 @@ class Config(Section):
             raise ValueError(
                 f"train.{wanted[0]} needs train.eval_steps and data.questions: answers are what is watched"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _fim_moves_text(self) -> Self:
+        if self.permute.orders.get("fim") and self.segment.segmenter == "token":
+            raise ValueError("permute.orders: fim moves text, not tokens; give another segment.segmenter, such as word")
         return self
 
     @model_validator(mode="before")

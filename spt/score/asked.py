@@ -60,8 +60,14 @@ class LocalAsked:
     def log_probabilities(self, groups: Sequence[Group]) -> list[list[tuple[float, int]]]:
         """Return (nats, tokens) of each candidate after its prompt, which is computed once a group."""
         framed = [(self.framed(prompt), candidates) for prompt, candidates in groups]
-        sizes = self.settings.batch_size, self.settings.batch_tokens
-        return group_log_probabilities(self.model, self.tokenizer, framed, *sizes)
+        return group_log_probabilities(
+            self.model,
+            self.tokenizer,
+            framed,
+            self.settings.batch_size,
+            self.settings.batch_tokens,
+            templated=self.settings.chat_template,
+        )
 
     def framed(self, prompt: str) -> str:
         """Return what the model reads before it answers: the prompt, or a user's turn in the chat template."""

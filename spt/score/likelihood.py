@@ -1,7 +1,8 @@
 """Prompt and continuations → log-probabilities in nats, teacher-forced.
 
 Prompt and continuation are encoded as one text and split by characters: a token that spans the border belongs to the
-continuation, which therefore is never empty, and so does the white space between them (as in lm-evaluation-harness). Continuations of one prompt share its computation (`spt.score.tree`), and
+continuation, which therefore is never empty, and so does the white space between them (as in lm-evaluation-harness),
+but for that which a chat template ends in. Continuations of one prompt share its computation (`spt.score.tree`), and
 logits are made only where something is predicted. Trade-off: an architecture that cannot read a tree, which a probe
 tells, reads each continuation with its prompt.
 """
@@ -25,11 +26,11 @@ TOKENS = 8192
 """Tokens in a batch, padding included, where no other number is asked for."""
 
 
-def continuation_examples(tokenizer: Any, pairs: Sequence[Pair]) -> list[Example]:
+def continuation_examples(tokenizer: Any, pairs: Sequence[Pair], *, templated: bool = False) -> list[Example]:
     """Return each (prompt, continuation) as an example whose labels are the continuation's tokens.
 
     A continuation that begins at the first token follows the end token where the tokenizer adds no beginning: otherwise
-    nothing would predict it.
+    nothing would predict it. `templated` prompts come out of a chat template, and their white space is their own.
 
     Raises ModelError for a tokenizer that does not tell where its tokens stand.
     """
@@ -45,7 +46,7 @@ def continuation_examples(tokenizer: Any, pairs: Sequence[Pair]) -> list[Example
     examples = []
     for number, (prompt, _) in enumerate(pairs):
         ids, spans = encoded["input_ids"][number], encoded["offset_mapping"][number]
-        border = len(prompt.rstrip())
+        border = len(prompt if templated else prompt.rstrip())
         labels = [token if end > border else IGNORED for token, (_, end) in zip(ids, spans, strict=True)]
         prefix = frame.prefix
         if not prefix and labels and labels[0] != IGNORED:
@@ -67,11 +68,17 @@ def example_log_probabilities(
 
 
 def group_log_probabilities(
-    model: Any, tokenizer: Any, groups: Sequence[Group], batch_size: int, batch_tokens: int = TOKENS
+    model: Any,
+    tokenizer: Any,
+    groups: Sequence[Group],
+    batch_size: int,
+    batch_tokens: int = TOKENS,
+    *,
+    templated: bool = False,
 ) -> list[list[tuple[float, int]]]:
     """Return (log-probability in nats, number of tokens) of each group's continuations after their prompt."""
     pairs = [(prompt, text) for prompt, texts in groups for text in texts]
-    examples = continuation_examples(tokenizer, pairs)
+    examples = continuation_examples(tokenizer, pairs, templated=templated)
     found = iter(_measure(model, examples, _trees(model, groups, examples), Budget(batch_size, batch_tokens)))
     return [[next(found) for _ in texts] for _, texts in groups]
 

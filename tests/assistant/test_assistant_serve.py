@@ -15,8 +15,11 @@ from experiment import free_port
 from spt.assistant import Item, UnitAssistant
 from spt.assistant.local import LocalModel
 from spt.assistant.prompt import read_prompt
-from spt.config import Assistant
+from spt.config import Assistant, Evaluate
 from spt.errors import InputError, WorkError
+from spt.model import load_trained
+from spt.score.asked import LocalAsked
+from spt.score.server import ServerAsked
 
 pytestmark = pytest.mark.full
 
@@ -105,3 +108,19 @@ def test_no_server_at_all_stops_the_run(settings):
     nobody = f"http://127.0.0.1:{free_port()}/v1"
     with pytest.raises(WorkError, match=rf"{nobody}: no request was answered \(connection\)"):
         UnitAssistant(Assistant(**{**settings, "base_url": nobody, "max_retries": 0})).cut(ITEMS)
+
+
+@pytest.mark.parametrize("chat_template", [False, True])
+def test_an_evaluation_gets_the_answers_of_the_same_model_in_this_process(settings, tmp_path, chat_template):
+    server = {name: settings[name] for name in ("model", "base_url")}
+    asked = ServerAsked(Evaluate(server=server, chat_template=chat_template), tmp_path)
+    model, tokenizer = load_trained(settings["model"], dtype="float32")
+    local = LocalAsked(model, tokenizer, Evaluate(chat_template=chat_template))
+    there, here = (one.generate(TEXTS, max_new_tokens=12) for one in (asked, local))
+    assert any(here)
+    for left, right in zip(there, here, strict=True):
+        # The server shows the end token, here an ordinary one, as the last character.
+        assert left.startswith(right)
+        assert len(left) <= len(right) + 4
+    assert not asked.has_log_probabilities
+    assert ("chat completion" if chat_template else "echo") in asked.no_log_probabilities

@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+import torch
 from fakes import CORPUS, byte_level, metaspace, tiny_model
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,11 +14,11 @@ from spt.errors import ModelError
 from spt.records import Ordering, Piece, join_texts
 from spt.score import LocalAsked
 from spt.score.generate import prompt_ids
-from spt.score.likelihood import continuation_examples, log_probabilities
+from spt.score.likelihood import continuation_examples
 
 CHATML = (
     "{{ bos_token or '' }}{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}"
-    "{% if add_generation_prompt %}[assistant] {% endif %}"
+    "{% if add_generation_prompt %}[assistant]\n{% endif %}"
 )
 
 
@@ -59,9 +60,15 @@ def test_a_chat_prompt_is_the_template_with_one_beginning_token(make):
     assert ids == wanted
     if tokenizer.bos_token_id is not None:
         assert ids.count(tokenizer.bos_token_id) == 1
-    found = asked.log_probabilities([("Who is Ann?", ["Lee", "Moss"])])
-    alone = log_probabilities(model, tokenizer, [(framed, "Lee"), (framed, "Moss")], 1)
-    assert [nats for nats, _ in found[0]] == pytest.approx([nats for nats, _ in alone], rel=1e-4)
+    (found,) = asked.log_probabilities([("Who is Ann?", ["Lee", "abc"])])
+    for target, (nats, tokens) in zip(("Lee", "abc"), found, strict=True):
+        prefix = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
+        whole = prefix + tokenizer(framed + target, add_special_tokens=False)["input_ids"]
+        with torch.no_grad():
+            logits = model(torch.tensor([whole])).logits[0].log_softmax(-1)
+        own = range(len(whole) - tokens, len(whole))
+        assert nats == pytest.approx(sum(logits[place - 1, whole[place]].item() for place in own), rel=1e-4)
+        assert "".join(tokenizer.decode(whole[-tokens:]).split()) == target
     assert asked.generate(["Who is Ann?"], max_new_tokens=3) != []
 
 
