@@ -46,10 +46,10 @@ check: setup
 	$(BIN)/pytest tests/test_imports.py
 
 test: check
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not full' --ignore=tests/test_imports.py -n $(JOBS) --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not full' --ignore=tests/test_imports.py -n $(JOBS) --dist worksteal
 
 test-full: check
-	OMP_NUM_THREADS=1 $(BIN)/pytest --ignore=tests/test_imports.py -n $(JOBS) --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest --ignore=tests/test_imports.py -n $(JOBS) --dist worksteal
 
 # A short end-to-end run of the demo, small enough for every commit.
 smoke: setup

@@ -124,14 +124,16 @@ def print_results(timed: dict, exact: dict, streamed: dict, options: argparse.Na
             table.add_row(label, target, "not run")
     ours, theirs = exact["ten", "spt"], exact["ten", "harness"]
     table.add_row("log-probabilities: greatest difference", "<= 1e-4", f"{farthest(ours, theirs):.1e}")
+    relative = max(abs(one / other - 1) for one, other in zip(ours, theirs, strict=True))
+    table.add_row("  as a share", "", f"{relative:.1e}")
     for batch in (1, 7):
         table.add_row(f"  batches of {batch} against {options.batch}", "<= 1e-4",
                       f"{farthest(ours, exact['ten', batch]):.1e}")  # fmt: skip
     same = [one == other for one, other in zip(exact["answers", "spt"], exact["answers", "harness"], strict=True)]
     table.add_row("answers that are equal in float32", "all", f"{sum(same)} of {len(same)}")
-    for size, found in streamed.items():
-        table.add_row(f"bytes of memory a question, {size:,} questions", "flat", f"{found['grown']:.0f}",
-                      f"{found['written']:.0f} written")  # fmt: skip
+    (half, first), (size, second) = streamed.items()
+    grown = (second["grown"] * size - first["grown"] * half) / (size - half)
+    table.add_row(f"bytes of memory a question, from {half:,} to {size:,} questions", "flat", f"{grown:.0f}")
     rates = Table("program", "questions a second", box=None)
     for (name, kind), found in timed.items():
         count = {"rank": options.ranked, "singly": options.pairs}.get(name, options.questions)

@@ -109,7 +109,7 @@ def write_configs(folder: Path, options: argparse.Namespace) -> None:
     }
     for kind, (chosen, changes, orders) in kinds.items():
         config = {
-            "name": kind, "output": str(folder / kind), "segment": {"segmenter": "word"}, "model": chosen,
+            "name": kind, "output": str(folder / kind), "segment": {"segmenter": "ngram"}, "model": chosen,
             "data": {"train": {"path": str(corpus)}, "segmented": str(folder / "cut/segmented")},
             "permute": {"orders": orders}, "train": train | changes,
         }  # fmt: skip

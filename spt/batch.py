@@ -8,7 +8,8 @@ of the text, known without encoding, so the sorting is only nearly exact.
               Ann Lee <eos> ·            position    0   1 2     3   0   1     2
 
 Neither has an attention mask: what pads a row on the right is never seen by a causal model, and packed examples are
-kept apart by their lengths (`spt.model.attention`, or the kernels of flash attention).
+kept apart by their lengths (`spt.model.attention`, or the kernels of flash attention). Only masked tokens, which are
+predicted from both sides, ask for one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from spt.encode import IGNORED
@@ -31,12 +32,14 @@ class Batch:
     """One micro-batch: a row an example, padded on the right; or, `packed`, one row of all examples.
 
     `lengths` are tokens, one an example (none: a row of weight zero). The first label of every example is masked.
+    Where tokens are learned from both sides, `visible` is what every token of a row attends to (None: what is before).
     """
 
     input_ids: Int[Tensor, "rows width"]
     labels: Int[Tensor, "rows width"]
     lengths: tuple[int, ...]
     packed: bool = False
+    visible: Bool[Tensor, "rows width"] | None = None
 
     @property
     def target_tokens(self) -> int:
@@ -61,6 +64,8 @@ class Batch:
         """
         predictors = (self.labels.flatten()[1:] != IGNORED).nonzero()[:, 0]
         tensors = {"input_ids": self.input_ids, "labels": self.labels, "predictors": predictors}
+        if self.visible is not None:
+            tensors["visible"] = self.visible
         if not self.packed:
             return {name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()}
         lengths = self.lengths or (self.size,)

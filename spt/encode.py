@@ -6,7 +6,8 @@
 
 The ids are those of the permuted text encoded as a whole, since that is how text meets the model later: units encoded
 apart would meet at other token boundaries. Where tokens themselves are the units, the original text is encoded as a
-whole, and its ids move. Trade-off: every epoch encodes again.
+whole, and its ids move. A context and a tag of plain text are encoded with the text, and not learned: a model that
+learned the context would learn to write masks, and to guess words from none. Trade-off: every epoch encodes again.
 """
 
 from collections import Counter
@@ -76,8 +77,8 @@ class Encoder:
         if needed and not self.tokenizer.is_fast:
             raise ModelError(
                 f"{self.tokenizer.name_or_path}: a slow tokenizer does not tell where its tokens stand, which "
-                "loss_on: completion, a tag of plain text, and the segmenter token need; save its fast version and use "
-                "that."
+                "loss_on: completion, a tag of plain text, a masked context, and the segmenter token need; save its "
+                "fast version and use that."
             )
 
     def encode(self, orderings: Sequence[Ordering]) -> list[Example]:
@@ -87,49 +88,53 @@ class Encoder:
         """
         if not orderings:
             return []
-        offsets = self._needs_offsets or any(ordering.tokens is not None for ordering in orderings)
+        offsets = self._needs_offsets or any(ordering.tokens is not None or ordering.context for ordering in orderings)
         self._check_offsets(offsets)
-        tags = [self._tag_text(ordering) for ordering in orderings]
+        # Before tokens that move, what is not learned is encoded apart: there is no whole to encode.
+        heads = [self._head(ordering) if ordering.tokens is None else "" for ordering in orderings]
         encoded = self.tokenizer(
-            [tag + ordering.text for tag, ordering in zip(tags, orderings, strict=True)],
+            [head + ordering.text for head, ordering in zip(heads, orderings, strict=True)],
             add_special_tokens=False,
             return_offsets_mapping=offsets,
             return_attention_mask=False,
             verbose=False,
         )
         spans = encoded["offset_mapping"] if offsets else [None] * len(orderings)
-        rows = zip(orderings, tags, encoded["input_ids"], spans, strict=True)
+        rows = zip(orderings, heads, encoded["input_ids"], spans, strict=True)
         examples = [self._example(*row) for row in rows]
         return [example for example in examples if example is not None]
 
     def _is_tagged(self, ordering: Ordering) -> bool:
         return self.tag is not None and ordering.order != "original"
 
-    def _tag_text(self, ordering: Ordering) -> str:
-        # Before tokens that move, a tag of plain text is encoded apart: there is no whole to encode.
-        apart = ordering.tokens is not None
-        return self.tag.text if self.tag is not None and self._is_tagged(ordering) and not apart else ""
+    def _head(self, ordering: Ordering) -> str:
+        """Return the text before an example that is not learned: a tag of plain text, the context."""
+        tag = self.tag.text if self.tag is not None and self._is_tagged(ordering) else ""
+        return tag + ordering.context
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 
-    def _example(self, ordering: Ordering, tag: str, ids: list[int], spans: Spans | None) -> Example | None:
-        prefix = list(self.frame.prefix)
+    def _example(self, ordering: Ordering, head: str, ids: list[int], spans: Spans | None) -> Example | None:
+        prefix, apart = list(self.frame.prefix), ""
         if ordering.tokens is not None and spans is not None:
             ordering, ids, spans = self._move_tokens(ordering, ordering.tokens, ids, spans)
-            if self.tag is not None and self.tag.text and self._is_tagged(ordering):
-                prefix += self._ids(self.tag.text)
+            apart = self._head(ordering)
         if self.tag is not None and self.tag.token_id is not None and self._is_tagged(ordering):
             prefix.append(self.tag.token_id)
-        if not self._special.isdisjoint(ids):
-            self._note_special(ordering, self._special.intersection(ids))
+        prefix += self._ids(apart) if apart else []
+        own = (
+            ids if spans is None or not head else [i for i, (_, end) in zip(ids, spans, strict=True) if end > len(head)]
+        )
+        if not self._special.isdisjoint(own):
+            self._note_special(ordering, self._special.intersection(own))
         too_long = len(prefix) + len(ids) + len(self.frame.suffix) > self.max_length
         if too_long:
             self.counts[f"too_long_{self.too_long}"] += 1
             if self.too_long == "reject":
                 return None
-        labels = ids if spans is None else self._labels(ordering, len(tag), ids, spans)
+        labels = ids if spans is None else self._labels(ordering, len(head), ids, spans)
         # The end token goes with what is cut off: a text cut short has no end to learn.
         suffix = () if too_long else self.frame.suffix
         input_ids = (*prefix, *ids, *suffix)[: self.max_length]
@@ -137,13 +142,19 @@ class Encoder:
         return Example(ordering.id, ordering.order, input_ids, all_labels)
 
     def _note_special(self, ordering: Ordering, ids: set[int]) -> None:
-        """Count a text that spells out special tokens, which are then learned as such; refuse the tag's own."""
+        """Count a text that spells out special tokens, which are then learned as such; refuse the tag's own.
+
+        What was put between units, as a sentinel, is meant.
+        """
         if self.tag is not None and self.tag.token_id in ids:
             name = self.tokenizer.convert_ids_to_tokens(self.tag.token_id)
             raise ModelError(
                 f"record {ordering.id!r} holds the order tag {name} itself; choose another permute.order_tag"
             )
-        self.counts["special_tokens_in_text"] += 1
+        added = (ordering.text[piece.start : piece.end] for piece in ordering.pieces if piece.source is None)
+        signs = {sign for text in added for sign in text.split()}
+        if not signs.issuperset(self.tokenizer.convert_ids_to_tokens(sorted(ids))):
+            self.counts["special_tokens_in_text"] += 1
 
     def _move_tokens(
         self, ordering: Ordering, tokens: TokenOrder, ids: list[int], spans: Spans
@@ -161,7 +172,7 @@ class Encoder:
     def _labels(self, ordering: Ordering, shift: int, ids: list[int], spans: Spans) -> list[int]:
         """Return the labels: a token is learned where its last character is.
 
-        No character of the tag, the first `shift`, is; under `completion` only one that stood in the completion is.
+        No character of the head, the first `shift`, is; under `completion` only one that stood in the completion is.
         """
         if self.loss_on == "sequence":
             learned = [end > shift or not shift for _, end in spans]

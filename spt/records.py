@@ -132,7 +132,8 @@ class Ordering:
 
     `order` is what `permutation` is, not what was asked for: one unit drawn as `reversed` is `original`. `pieces`
     partition `text` and say where each slice stood in the segmentation. Where `tokens` is given, the text is the
-    original one, and its tokens take their places in the encoder.
+    original one, and its tokens take their places in the encoder. `context` stands before the text: it is read, and not
+    learned.
     """
 
     id: str
@@ -142,6 +143,7 @@ class Ordering:
     pieces: tuple[Piece, ...]
     completion_start: int | None = None
     tokens: TokenOrder | None = None
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,12 @@ import os
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
+# How long a busy machine takes to draw an example says nothing of the code.
+settings.register_profile("spt", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.load_profile("spt")
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TQDM_DISABLE", "1")
 install_import_hook(["spt.batch", "spt.loss", "spt.score.generate", "spt.score.likelihood"], "beartype.beartype")

@@ -134,7 +134,7 @@ def test_the_loss_on_completions_follows_the_characters_through_every_order(prom
     cuts = tuple(len("".join(words[:n])) for n in range(1, len(words)))
     segmentation = Segmentation("r", "".join(words), cuts, (0,), "test", completion_start=start)
     encoder = Encoder(tokenizer, Tag(token_id=7), loss_on="completion")
-    ordering = permute(segmentation, order, generator_for(seed, 0, "r"), delimiter="|")
+    ordering = permute(segmentation, order, generator_for(seed, 0, "r"), delimiter="|", sentinels=("<p>", "<s>", "<m>"))
     (example,) = encoder.encode([ordering])
     spans = False
     for token, label in list(zip(example.input_ids, example.labels, strict=True))[:-1]:
@@ -195,3 +195,13 @@ def test_offsets_stand_where_the_tokens_do(tokenizer, text):
         for token, (start, end) in zip(encoded["input_ids"], spans, strict=True):
             piece = tokenizer.decode([token])
             assert "\ufffd" in piece or piece.lstrip() == text[start:end].lstrip()
+
+
+@pytest.mark.parametrize("loss_on", ["sequence", "completion"])
+def test_sentinels_are_learned_where_the_whole_sequence_is(loss_on):
+    tokenizer = byte_level()
+    segmentation = Segmentation("r", "ab NOP Q", (2, 6), (0,), "test", completion_start=2)
+    ordering = permute(segmentation, "fim", generator_for(0, 0, "r"), sentinels=("<p>", "<s>", "<m>"))
+    (example,) = Encoder(tokenizer, loss_on=loss_on).encode([ordering])
+    learned = tokenizer.decode([token for token in example.labels[:-1] if token != IGNORED])
+    assert learned == ordering.text if loss_on == "sequence" else sorted(learned.replace(" ", "")) == sorted("NOPQ")

@@ -17,6 +17,7 @@ ROWS = (
     ("model",),
     ("assistant",),
     ("segment",),
+    ("augment",),
     ("permute",),
     ("preprocess",),
     ("benchmark",),

@@ -110,7 +110,7 @@ HEADS = {
 @pytest.mark.parametrize("name", HEADS)
 def test_a_loss_in_chunks_has_the_gradients_of_whole_logits(name, rows, monkeypatch):
     model = HEADS[name]()
-    monkeypatch.setattr("spt.loss._CHUNK", {"cpu": rows * len(byte_level())})
+    monkeypatch.setattr("spt.loss.causal._CHUNK", {"cpu": rows * len(byte_level())})
     objective, batch = CausalLoss(model), collate(examples(), 0)
     assert objective.by_head
     losses, gradients = [], []
@@ -147,7 +147,7 @@ SIZE = 32
 @pytest.mark.parametrize("name", ["trained whole", "frozen", "adapted", "with the row of a tag"])
 def test_no_more_logits_than_a_chunk_are_ever_made(name, monkeypatch):
     model, batch = HEADS[name](), collate(examples(), 0)
-    monkeypatch.setattr("spt.loss._CHUNK", {"cpu": 5 * len(byte_level())})
+    monkeypatch.setattr("spt.loss.causal._CHUNK", {"cpu": 5 * len(byte_level())})
     objective = CausalLoss(model)
     with Largest(len(byte_level())) as largest:
         objective(**batch.inputs("cpu")).backward()
@@ -164,7 +164,7 @@ def test_without_gradients_a_loss_is_the_same_number():
 @pytest.mark.parametrize("name", ["trained whole", "frozen", "with the row of a tag"])
 def test_bfloat16_gives_the_gradients_of_float32_to_its_own_precision(name, monkeypatch):
     model, batch = HEADS[name](), collate(examples(), 0)
-    monkeypatch.setattr("spt.loss._CHUNK", {"cpu": 5 * len(byte_level())})
+    monkeypatch.setattr("spt.loss.causal._CHUNK", {"cpu": 5 * len(byte_level())})
     loss, wanted = learn(model, [batch])
     with torch.autocast("cpu", torch.bfloat16):
         objective = CausalLoss(model)

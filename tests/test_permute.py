@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -37,6 +38,7 @@ def segmentations(draw, unit):
 ANY = segmentations(st.one_of(CORE, st.text(" \n漢ab\u00a0", min_size=1, max_size=4)))
 LEGAL = segmentations(st.tuples(GAP, CORE, st.sampled_from(["", "", " "])).map("".join))
 ORDER = st.sampled_from(sorted(ORDERS))
+PLAIN = sorted(set(ORDERS) - {"fim"})  # without sentinels
 SEED = st.integers(0, 5)
 
 
@@ -59,7 +61,7 @@ def test_every_character_is_kept_once_and_only_seams_are_added(segmentation, ord
     for piece in ordering.pieces:
         part = ordering.text[piece.start : piece.end]
         if piece.source is None:
-            assert part.isspace() or part == delimiter
+            assert part.isspace() or part == delimiter or set(part.split()) <= {*Permute().fim_sentinels}
         else:
             assert segmentation.text[piece.source : piece.source + len(part)] == part
             sources += range(piece.source, piece.source + len(part))
@@ -81,13 +83,13 @@ def test_units_never_touch_unless_they_did_or_their_script_writes_no_spaces(segm
         if piece.source is not None:
             sources[piece.start : piece.end] = range(piece.source, piece.source + piece.end - piece.start)
     for (left, first), (right, second) in pairwise(zip(ordering.text, sources, strict=True)):
-        if left.isspace() or right.isspace() or second == first + 1:
+        if left.isspace() or right.isspace() or None in (first, second) or second == first + 1:
             continue
         assert writes_no_spaces(left) or writes_no_spaces(right)
         assert not (first < second and text[first + 1 : second].isspace()), "white space between them was lost"
 
 
-@given(segmentation=LEGAL, order=ORDER, seed=SEED, max_units=st.integers(1, 14))
+@given(segmentation=LEGAL, order=st.sampled_from(PLAIN), seed=SEED, max_units=st.integers(1, 14))
 def test_a_delimiter_stands_exactly_between_units_that_did_not_follow_each_other(segmentation, order, seed, max_units):
     ordering = ordered(segmentation, order, seed, delimiter=SIGN, max_units=max_units)
     cores = (
@@ -211,3 +213,40 @@ def test_the_orders_drawn_are_those_of_every_version_before():
     ]
     shown = "\n".join(f"{o.order} {o.permutation} {o.text!r} {[tuple(piece) for piece in o.pieces]}" for o in drawn)
     assert hashlib.sha256(shown.encode()).hexdigest()[:16] == "a465fb08c74e257c"
+
+
+@given(segmentation=LEGAL, seed=SEED, delimiter=st.sampled_from([None, SIGN]))
+def test_fim_is_suffix_prefix_middle_each_behind_its_sentinel(segmentation, seed, delimiter):
+    ordering = ordered(segmentation, "fim", seed, delimiter=delimiter)
+    n = len(segmentation.units)
+    if n == 1:
+        assert (ordering.order, ordering.text) == ("original", segmentation.text)
+        return
+    signs = [ordering.text.count(sign) for sign in Permute().fim_sentinels]
+    assert signs == [1, 1, 1]
+    assert SIGN not in ordering.text
+    begin, suffix, prefix, middle = re.split("<SUF>|<PRE>|<MID>", ordering.text)
+    assert not begin.strip()
+    assert suffix.strip()
+    assert middle.strip()
+    letters = ["".join(part.split()) for part in (prefix + middle + suffix, segmentation.text)]
+    assert letters[0] == letters[1]
+    for sign in Permute().fim_sentinels:
+        before, after = ordering.text.split(sign)
+        for letter in (before[-1:], after[:1]):
+            assert not letter or letter.isspace() or writes_no_spaces(letter)
+
+
+def test_every_split_of_fim_is_equally_likely():
+    segmentation = make("a", " b", " c", " d")
+    drawn = Counter(ordered(segmentation, "fim", seed).text for seed in range(2000))
+    assert "<SUF> d <PRE> a <MID> b c" in drawn
+    assert "<SUF> b c d <PRE> <MID> a" in drawn
+    assert len(drawn) == 6
+    assert chisquare(list(drawn.values())).pvalue > 0.01
+
+
+def test_sentinels_stand_in_every_window_that_moves():
+    segmentation = make("a", " b.", " c", " d.", " e.", sentences=(4, 9))
+    texts = {ordered(segmentation, "fim", seed, max_units=2).text for seed in range(9)}
+    assert texts == {"<SUF> b. <PRE> <MID> a <SUF> d. <PRE> <MID> c e."}

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spt.artifact import read_json
+from spt.augment import draw_context
 from spt.cli.options import ConfigFile, Json, Output, Quiet, Set, console, emit, setup
 from spt.config import Config
 from spt.corpus import read_records, stop
@@ -67,6 +68,7 @@ def draw_each(segmentation: Segmentation, config: Config) -> list[Ordering]:
         if weights.get(order, 0.0) > 0:
             generator = generator_for(config.seed, 0, segmentation.id)
             drawn = arrange(segmentation, order, generator, settings, config.segment)
+            drawn = draw_context(drawn, config.augment, generator)
             found.setdefault(drawn.order, drawn)
     return list(found.values())
 
@@ -94,6 +96,7 @@ def _ordering(ordering: Ordering, segmentation: Segmentation, config: Config) ->
     weights = {str(name): weight for name, weight in config.permute.orders.items()}
     share = weights.get(ordering.order, 0.0) / sum(weights.values())
     cell = Text(f"{ordering.order} {share:.0%}  ", "dim")
+    cell.append(ordering.context, "dim")
     starts = [start for start, _ in segmentation.spans]
     for piece in ordering.pieces:
         style = "dim"

@@ -3,6 +3,7 @@
 from spt.config.assistant import Assistant
 from spt.config.augment import Augment
 from spt.config.evaluate import Evaluate, Headline, Metric
+from spt.config.permute import Permute
 from spt.config.questions import Questions
 from spt.config.read import read_config, read_yaml, write_config
 from spt.config.schema import (
@@ -11,7 +12,6 @@ from spt.config.schema import (
     Fields,
     FromScratch,
     Model,
-    Permute,
     Source,
     Train,
 )

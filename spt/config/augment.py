@@ -69,7 +69,7 @@ class Statements(Section):
 
     stored: ClassVar[bool] = True
     templates: tuple[Text, ...]
-    fields: dict[str, OneOrMore] = {}
+    fields: dict[str, OneOrMore] = Field(default={})
     patterns: tuple[Text, ...] = ()
     repeat: PositiveInt = 1
 
@@ -120,7 +120,9 @@ class Augment(Section):
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
         if len(self._given) != 1:
-            raise ValueError(f"each entry has one key out of {', '.join(type(self).model_fields)}, such as {{name: {{}}}}")
+            raise ValueError(
+                f"each entry has one key out of {', '.join(type(self).model_fields)}, such as {{name: {{}}}}"
+            )
         return self
 
     @model_serializer(mode="wrap")
@@ -140,6 +142,12 @@ class Augment(Section):
     def settings(self) -> Any:
         """Return what stands under the key."""
         return getattr(self, self.name)
+
+    @property
+    def signs(self) -> tuple[str, ...]:
+        """Return what the entry writes that is no text."""
+        context = self.masked_context
+        return () if context is None else (context.mask.strip(), context.separator.strip())
 
     @property
     def stored(self) -> bool:

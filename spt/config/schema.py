@@ -9,11 +9,11 @@ from pydantic import Field, model_validator
 
 from spt.config.augment import Augment
 from spt.config.evaluate import Evaluate
+from spt.config.permute import Permute
 from spt.config.questions import Questions
 from spt.config.segment import Segment
 from spt.config.values import Fraction, Integer, NonNegative, Number, OneOrMore, Positive, PositiveInt, Section, Text
 
-Order = Literal["original", "reversed", "shuffled", "rotated", "fim"]
 Schedule = Literal[
     "constant",
     "constant_with_warmup",
@@ -104,31 +104,6 @@ class Data(Section):
         return self
 
 
-class Permute(Section):
-    """Which orders the units are learned in. `orders` holds weights; they need not sum to one.
-
-    `fim_sentinels` stand before prefix, suffix and middle in the order `fim`: plain text, or tokens of the tokenizer.
-    """
-
-    orders: dict[Order, NonNegative] = Field(default={"original": 1.0})
-    max_units: PositiveInt = 32
-    delimiter: Text | None = None
-    order_tag: Text | None = None
-    fim_sentinels: tuple[Text, Text, Text] = ("<PRE>", "<SUF>", "<MID>")
-
-    @model_validator(mode="after")
-    def _some_weight(self) -> Self:
-        if not 0 < sum(self.orders.values()) < float("inf"):
-            raise ValueError("orders: the weights need a finite sum above 0")
-        return self
-
-    @model_validator(mode="after")
-    def _visible_sentinels(self) -> Self:
-        if len({sign.strip() for sign in self.fim_sentinels} - {""}) < len(self.fim_sentinels):
-            raise ValueError("fim_sentinels: must be three different visible signs, such as [<PRE>, <SUF>, <MID>]")
-        return self
-
-
 class FromScratch(Section):
     """A model without pretraining: `config` in transformers' own keys, and a tokenizer trained on the corpus."""
 
@@ -169,7 +144,7 @@ class Train(Section):
     `dataloader_num_workers` (default: 1 beside an accelerator, 0 on the CPU) changes nothing that is drawn.
     """
 
-    objective: Literal["causal"] = "causal"
+    objective: Literal["causal", "bico", "mlm_u"] = "causal"
     loss_on: Literal["sequence", "completion"] = "sequence"
     epochs: PositiveInt = 3
     max_steps: PositiveInt | None = None
@@ -200,6 +175,12 @@ class Train(Section):
     report_to: OneOrMore = "none"
     hub_model_id: Text | None = None
 
+    @model_validator(mode="after")
+    def _whole_rows(self) -> Self:
+        if self.packing and self.objective != "causal":
+            raise ValueError(f"packing: {self.objective} attends to both sides of whole rows; use packing: false")
+        return self
+
 
 class Config(Section):
     """One experiment."""
@@ -214,6 +195,11 @@ class Config(Section):
     model: Model
     train: Train = Train()
     evaluate: Evaluate = Evaluate()
+
+    @property
+    def signs(self) -> tuple[str, ...]:
+        """Return what the method writes into texts and is no text itself: delimiter, sentinels, masks."""
+        return tuple(dict.fromkeys((*self.permute.signs, *(sign for entry in self.augment for sign in entry.signs))))
 
     @model_validator(mode="after")
     def _best_needs_questions(self) -> Self:

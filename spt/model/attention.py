@@ -17,6 +17,7 @@ from torch import Tensor
 from spt.errors import ModelError
 from spt.model.check import noise
 from spt.model.head import base_of
+from spt.model.mirror import attend_mirrored
 from spt.model.source import first_line
 
 NAME = "spt"
@@ -38,12 +39,18 @@ def attend(
     *,
     cu_seq_lens_q: Int[Tensor, " bounds"] | None = None,
     max_length_q: int | None = None,
+    mirrored: tuple[Tensor, Tensor] | None = None,
     **options: Any,
 ) -> tuple[Float[Tensor, "batch tokens heads size"], None]:
     """Return what each query attends to, and no weights. Without lengths, this is transformers' `sdpa`.
 
+    With `mirrored` it is full attention at mirrored positions (`spt.model.mirror`).
     Raises ModelError for an attention that torch's kernel has not (soft caps, sinks).
     """
+    if mirrored is not None and attention_mask is not None:
+        scaling, dropout = options["scaling"], options["dropout"]
+        parts = query, key, value, attention_mask
+        return attend_mirrored(module, *parts, mirrored, scaling=scaling, dropout=dropout), None
     if cu_seq_lens_q is None or max_length_q is None:
         return _sdpa(module, query, key, value, attention_mask, **options), None
     bounds, tokens = cu_seq_lens_q.long(), query.shape[2]

@@ -5,7 +5,7 @@ Trade-off: the tokenizer sees the whole corpus, as a pretrained one would have s
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from spt.config import FromScratch
@@ -19,12 +19,14 @@ _ROPE = ("rope_theta", "rope_scaling")
 """Keys that transformers reads into another one."""
 
 
-def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Any:
+def train_tokenizer(texts: Iterable[str], vocab_size: int, signs: Sequence[str] = ()) -> Any:
     """Return a fast byte-level BPE tokenizer that adds a beginning token; any string can be encoded and decoded.
 
-    Equal texts give an equal tokenizer. Raises ModelError where `vocab_size` cannot hold the bytes.
+    Each of `signs`, which no text holds and a method writes, is one token more, with the space before it: in bytes a
+    mask would be longer than what it hides. Equal texts give an equal tokenizer. Raises ModelError where `vocab_size`
+    cannot hold the bytes.
     """
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
     alphabet = pre_tokenizers.ByteLevel.alphabet()
@@ -48,7 +50,7 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Any:
         single=f"{bos} $A", pair=f"{bos} $A $B", special_tokens=[(bos, tokenizer.token_to_id(bos))]
     )
     pad, _, eos, reserved = SPECIAL_TOKENS
-    return PreTrainedTokenizerFast(
+    trained = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token=pad,
         bos_token=bos,
@@ -56,6 +58,8 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Any:
         additional_special_tokens=[reserved],
         clean_up_tokenization_spaces=False,
     )
+    trained.add_tokens([AddedToken(sign, lstrip=True, normalized=False) for sign in signs])
+    return trained
 
 
 def build_model(settings: FromScratch, tokenizer: Any, seed: int) -> Any:

@@ -44,8 +44,22 @@ def _used(tokenizer: Any) -> set[int | None]:
     return {tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id}
 
 
-def _reserved_token(tokenizer: Any) -> int | None:
-    used = _used(tokenizer)
+def choose_mask(tokenizer: Any, tag: Tag | None) -> int:
+    """Return the id that stands for a masked token: the tokenizer's own, a reserved one, or one that learns nothing.
+
+    Masked tokens are never attended to, so that even the unknown token (as in BICO's code) or the end confuses nobody.
+    """
+    taken = None if tag is None else tag.token_id
+    special = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
+    found = (tokenizer.mask_token_id, _reserved_token(tokenizer, taken), *special)
+    chosen = [token_id for token_id in found if token_id is not None and token_id != taken]
+    if not chosen:
+        raise ModelError(f"{tokenizer.name_or_path}: no token can stand for a masked one; set tokenizer.mask_token")
+    return int(chosen[0])
+
+
+def _reserved_token(tokenizer: Any, taken: int | None = None) -> int | None:
+    used = _used(tokenizer) | {taken}
     added = sorted(tokenizer.get_added_vocab().items(), key=lambda item: item[1])
     for pattern in _RESERVED:
         for name, token_id in added:

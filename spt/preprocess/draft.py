@@ -9,12 +9,15 @@ finds the drafts of all ranks there.
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from spt.augment import augmented
+from spt.augment.stored import Augmenter
 from spt.config import Config, Source
 from spt.corpus import Rejects, read_records, stop
 from spt.errors import CorpusError, InputError
@@ -31,9 +34,13 @@ from spt.segment.protocol import Asking
 
 @dataclass
 class Drafted:
-    """Drafts; of these, what was cut now, and how long cutting took (on the slowest rank)."""
+    """Drafts; of these, what was cut now, and how long cutting took (on the slowest rank).
+
+    `augmented` counts what augmenters made and could not make.
+    """
 
     drafts: list[Draft] = field(default_factory=list)
+    augmented: Counter[str] = field(default_factory=Counter)
     fresh: Counts = field(default_factory=Counts)
     seconds: float = 0.0
     asked: dict[str, int] = field(default_factory=dict)
@@ -75,6 +82,7 @@ class Drafter:
     config: Config
     source: Source
     segmenter: Segmenter
+    augmenters: Mapping[str, Augmenter]
     folder: Path
     key: Mapping[str, Any]
 
@@ -114,12 +122,12 @@ class Drafter:
         return drafted
 
     def _draft(self, drafted: Drafted, owns: Callable[[int], bool], reject: Callable[[CorpusError], None]) -> None:
-        drafted.drafts = []
+        drafted.drafts, drafted.augmented = [], Counter()
         with (
-            track("segment", self.config.data.limit, "records") as bar,
+            track("segment", None if self.augmenters else self.config.data.limit, "records") as bar,
             cutter(self.config.segment, self.segmenter) as cut,
         ):
-            for index, shard in enumerate(self._shards(reject)):
+            for index, shard in enumerate(self._shards(reject, drafted.augmented)):
                 if index == 0:
                     _check_column(self.config, shard)
                 if owns(index):
@@ -127,10 +135,10 @@ class Drafter:
                 else:
                     bar.advance(len(shard))
 
-    def _shards(self, reject: Callable[[CorpusError], None]) -> Iterator[list[Record]]:
+    def _shards(self, reject: Callable[[CorpusError], None], counts: Counter[str]) -> Iterator[list[Record]]:
         data = self.config.data
         policy = reject if data.on_error == "reject" else stop
-        records = read_records(self.source, reject=policy, limit=data.limit)
+        records = augmented(read_records(self.source, reject=policy, limit=data.limit), self.augmenters, counts)
         while shard := list(islice(records, data.shard_size)):
             yield shard
 

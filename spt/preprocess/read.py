@@ -4,7 +4,7 @@ In: a finished segmented folder. Out: its rows one by one, or memory-mapped for 
 checked each time, so that a damaged file is found here and not as a strange loss.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spt.artifact import changed_keys, hash_file, read_json
-from spt.config import Segment
+from spt.config import Augment, Segment
 from spt.errors import DamagedError, MissingError, StaleError
 from spt.preprocess.shards import SCHEMA
 from spt.records import Segmentation
@@ -38,20 +38,28 @@ def find_segmented(place: str) -> Path:
     return given / "segmented" if (given / "segmented").is_dir() else given
 
 
-def check_segmented(folder: Path, settings: Segment) -> None:
-    """Return nothing; raise StaleError where a finished folder was cut in another way than `settings` say.
+def stored_entries(augment: Sequence[Augment]) -> list[dict[str, Any]]:
+    """Return the entries of an augment section that segmented data depends on; an assistant has a key of its own."""
+    unkept = {"reverse_statements": {"assistant"}}
+    return [entry.model_dump(mode="json", exclude=unkept) for entry in augment if entry.stored]
+
+
+def check_segmented(folder: Path, settings: Segment, augment: Sequence[Augment]) -> None:
+    """Return nothing; raise StaleError where a finished folder was cut or augmented in another way than asked for.
 
     A key that its version of spt did not know counts as unchanged.
     """
-    made, wanted = read_manifest(folder)["key"]["segment"], settings.stored
+    key = read_manifest(folder)["key"]
+    made, wanted = key["segment"], settings.stored
     known = wanted.keys() & made.keys()
     changes = changed_keys({key: made[key] for key in known}, {key: wanted[key] for key in known}, "segment.")
+    changes += changed_keys({"augment": key.get("augment", [])}, {"augment": stored_entries(augment)})
     if changes:
         listed = "\n  ".join(changes)
         raise StaleError(
-            f"{folder} was cut in another way than this experiment says:\n  {listed}\n"
-            "Give the experiment the same segment section, or cut the corpus anew: without data.segmented, and with "
-            "another --output or --force."
+            f"{folder} was made in another way than this experiment says:\n  {listed}\n"
+            "Give the experiment the same segment and augment sections, or make the data anew: without data.segmented, "
+            "and with another --output or --force."
         )
 
 
@@ -61,8 +69,8 @@ def check_parts(folder: Path) -> dict[str, int]:
     Raises DamagedError where a part's bytes are not those that were written.
     """
     parts = read_manifest(folder).get("parts")
-    if not isinstance(parts, dict):
-        raise _damaged(folder / "manifest.json", "names no parts")
+    if not isinstance(parts, dict) or not all(isinstance(part, dict) for part in parts.values()):
+        raise _damaged(folder / "manifest.json", "names no parts with their rows and hashes")
     for name, part in parts.items():
         if not (folder / name).is_file() or hash_file(folder / name) != part["sha256"]:
             raise _damaged(folder / name, "missing, or changed since it was written")

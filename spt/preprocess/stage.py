@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import spt.augment
 import spt.corpus
 import spt.preprocess
 import spt.records
@@ -30,6 +31,8 @@ from spt.artifact import (
     versions,
     write_atomically,
 )
+from spt.augment import make_augmenters
+from spt.augment.stored import Augmenter
 from spt.config import Config
 from spt.corpus import Rejects, input_key
 from spt.errors import ConfigError, InputError, StaleError
@@ -37,7 +40,7 @@ from spt.preprocess.columns import describe, join_kinds, rename
 from spt.preprocess.counts import Counts
 from spt.preprocess.draft import Drafted, Drafter
 from spt.preprocess.ranks import Ranks, joined
-from spt.preprocess.read import check_segmented, find_segmented
+from spt.preprocess.read import check_segmented, find_segmented, stored_entries
 from spt.preprocess.shards import DRAFTS, SCHEMA, part_name, write_part
 from spt.preprocess.summary import details, summary_line
 from spt.progress import say
@@ -54,7 +57,7 @@ def preprocess(config: Config, *, output: Path | None = None, force: bool = Fals
     """
     if config.data.segmented is not None:
         shared = find_segmented(config.data.segmented)
-        check_segmented(shared, config.segment)
+        check_segmented(shared, config.segment, config.augment)
         return shared
     if config.data.train is None:
         raise ConfigError("data.train: no corpus to segment; give data.train.path")
@@ -63,8 +66,9 @@ def preprocess(config: Config, *, output: Path | None = None, force: bool = Fals
         if ranks.peers and "-" in config.data.train.paths:
             raise InputError("data.train.path: - (standard input) reaches one process only; save it to a file first")
         segmenter = make_segmenter(config.segment)
-        key = preprocess_key(config, segmenter)
-        drafter = Drafter(config, config.data.train, segmenter, place / "segmented", key)
+        augmenters = make_augmenters(config.augment)
+        key = preprocess_key(config, segmenter, augmenters)
+        drafter = Drafter(config, config.data.train, segmenter, augmenters, place / "segmented", key)
         if ranks.main:
             _write(drafter, ranks, force)
         else:
@@ -72,11 +76,14 @@ def preprocess(config: Config, *, output: Path | None = None, force: bool = Fals
     return drafter.folder
 
 
-def preprocess_key(config: Config, segmenter: Segmenter | None = None) -> dict[str, Any]:
+def preprocess_key(
+    config: Config, segmenter: Segmenter | None = None, augmenters: Mapping[str, Augmenter] | None = None
+) -> dict[str, Any]:
     """Return what the segmented data depends on: the corpus, how it is read and cut, and the code that does it."""
     data = config.data
     assert data.train is not None
     segmenter = segmenter or make_segmenter(config.segment)
+    augmenters = make_augmenters(config.augment) if augmenters is None else augmenters
     return {
         "data": {
             "train": input_key(data.train),
@@ -86,6 +93,9 @@ def preprocess_key(config: Config, segmenter: Segmenter | None = None) -> dict[s
         },
         "segment": config.segment.stored,
         "segmenter": segmenter.key(),
+        "augment": stored_entries(config.augment),
+        "augmenters": {name: augmenter.key() for name, augmenter in augmenters.items()}
+        | ({"code": hash_code(spt.augment)} if augmenters else {}),
         "code": hash_code(spt.corpus, spt.segment, spt.preprocess, spt.records),
         "versions": versions("pyarrow"),
     }
@@ -138,6 +148,7 @@ def _run(drafter: Drafter, stage: Stage, ranks: Ranks) -> None:
         write_part(stage.folder, index, kinds, names)
     (stage.folder / DRAFTS / "rejects.jsonl").replace(stage.folder / "rejects.jsonl")
     counts = sum((draft.counts for draft in drafts), Counts())
+    augmented = {"augmented": dict(drafted.augmented)} if drafter.augmenters else {}
     timings = {"seconds": round(time.monotonic() - started, 3), **drafted.timings}
     write_atomically(stage.folder / "timings.json", dump_json(timings) + "\n")
     stage.finish(
@@ -149,7 +160,7 @@ def _run(drafter: Drafter, stage: Stage, ranks: Ranks) -> None:
             for name, draft in zip(map(part_name, count()), drafts, strict=False)
         },
         columns={names[name]: stored for name, stored in describe(kinds).items()},
-        counts={**counts.to_json(), "rejects": dict(rejects.counts)},
+        counts={**counts.to_json(), **augmented, "rejects": dict(rejects.counts)},
     )
     _tell(stage, kinds, names, drafted)
 

@@ -28,6 +28,8 @@ def details(manifest: Mapping[str, Any]) -> list[str]:
         seen = entities["seen"]
         whole, alone = (f"{entities[kind] / seen:.1%} {kind}" for kind in ("whole", "alone"))
         lines.append(f"  names: {seen:,} seen, {whole}, {alone} in their unit")
+    if counts.get("augmented"):
+        lines.append(f"  augment: {_listed(counts['augmented'])}")
     if counts["fallbacks"]:
         lines.append(f"  cut by a fallback: {_listed(counts['fallbacks'])}")
     return lines

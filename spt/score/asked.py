@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from spt.config import Evaluate
 from spt.encode import frame_of
 from spt.errors import ModelError
+from spt.model.attention import fit_attention
 from spt.model.source import first_line
 from spt.score.generate import generate, prompt_ids
 from spt.score.likelihood import group_log_probabilities
@@ -38,6 +39,7 @@ class LocalAsked:
 
     def __init__(self, model: Any, tokenizer: Any, settings: Evaluate) -> None:
         self.model, self.tokenizer, self.settings = model, tokenizer, settings
+        fit_attention(model, packing=False)  # on a CPU, bfloat16 answers a third faster through it
         if settings.chat_template and not tokenizer.chat_template:
             raise ModelError(
                 f"{tokenizer.name_or_path}: the tokenizer has no chat template; set evaluate.chat_template: false, or "

@@ -25,6 +25,8 @@ from spt.score.tree import Tree, chains, grow
 _LOGITS = {"cpu": 6 << 20}
 """Logits a chunk; above 32 MiB, malloc maps pages anew each time."""
 _MANY_LOGITS = 1 << 27
+_TOKENS = {"cpu": 512}
+"""Tokens that fill a device: a CPU is no faster with more, and similar lengths pad less."""
 _MASKED = ("sdpa", "eager", NAME)
 """Attentions that take a mask of one's own."""
 
@@ -42,6 +44,7 @@ def read_trees(model: Any, trees: Sequence[Tree], budget: Budget) -> list[list[f
         for position, nats in zip(positions, _read(model, [trees[p] for p in positions]), strict=True):
             results[position] = nats
 
+    budget.tokens = min(budget.tokens, _TOKENS.get(model.device.type, budget.tokens))
     # A batch without branches needs no mask, and goes through the faster kernels.
     for branched in (False, True):
         own = [number for number, tree in enumerate(trees) if tree.branches == branched]

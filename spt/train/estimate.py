@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-import spt.loss
+import spt.loss.causal
 from spt.config import Config
 from spt.model.head import backbone_of, head_of
 from spt.train.flops import FROZEN, TRAINED, flops_per_token, weights_in
@@ -137,7 +137,7 @@ def _activations(config: Config, model: Any, seen: Preview, machine: Machine) ->
 
 def _logits(model: Any, seen: Preview, machine: Machine, computed: torch.dtype) -> float:
     vocabulary = head_of(model).weight.shape[0]
-    chunk = spt.loss._CHUNK.get(machine.kind, spt.loss._LARGE_CHUNK)
+    chunk = spt.loss.causal._CHUNK.get(machine.kind, spt.loss.causal._LARGE_CHUNK)
     tokens = min(seen.largest.size, max(1, chunk // vocabulary))
     # Logits and their gradient as computed, and both in float32.
     return float(tokens * vocabulary * 2 * (computed.itemsize + FLOAT32))

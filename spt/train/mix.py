@@ -33,6 +33,9 @@ SCHEMA = pa.schema([("id", pa.string()), ("text", pa.string())])
 CHUNK = 256
 """Texts encoded at once."""
 
+MIX = "mix"
+"""The `segmenter` of the mix's rows."""
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -54,7 +57,7 @@ class Mixture:
             "text": rows["text"],
             "cuts": [[]] * count,
             "sentences": [[0]] * count,
-            "segmenter": ["mix"] * count,
+            "segmenter": [MIX] * count,
             "completion_start": [0] * count,
         }
 

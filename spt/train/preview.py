@@ -97,7 +97,8 @@ def _tokenizer(config: Config, data: Any) -> Any:
     own = train_folder(config) / "tokenizer"
     if own.exists():
         return read_tokenizer(str(own))
-    return train_tokenizer(chain(data["text"], mix_texts(config)), config.model.from_scratch.vocab_size)
+    texts = chain(data["text"], mix_texts(config))
+    return train_tokenizer(texts, config.model.from_scratch.vocab_size, config.signs)
 
 
 def _stream(config: Config, data: Any, tokenizer: Any, tag: Tag | None, folder: Path) -> Stream:
@@ -105,7 +106,17 @@ def _stream(config: Config, data: Any, tokenizer: Any, tag: Tag | None, folder: 
     encoder = Encoder(tokenizer, tag, settings.max_length, settings.too_long, settings.loss_on)
     pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
     mix = prepare_mix(config, tokenizer, folder)
-    return Stream(data, encoder, config.segment, config.permute, settings, config.seed, pad_id or 0, mix=mix)
+    return Stream(
+        data,
+        encoder,
+        config.segment,
+        config.permute,
+        settings,
+        config.seed,
+        pad_id or 0,
+        mix=mix,
+        augment=config.augment,
+    )
 
 
 def _peek(stream: Stream, devices: int, tokenizer: Any, tag: Tag | None, segmented: bool) -> Preview:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from filelock import FileLock
 
+import spt.augment
 import spt.batch
 import spt.checkpoint
 import spt.encode
@@ -79,7 +80,7 @@ def train_key(config: Config) -> dict[str, Any]:
     manifest = segmented_folder(config) / "manifest.json"
     if not manifest.exists():
         raise MissingError(f"{manifest.parent}: no finished segmented data; run `spt preprocess CONFIG` first")
-    check_segmented(manifest.parent, config.segment)
+    check_segmented(manifest.parent, config.segment, config.augment)
     questions = config.data.questions if config.train.eval_steps is not None else None
     base = None if config.model.base is None else fingerprint(config.model.base, config.model.revision)
     return {
@@ -87,6 +88,7 @@ def train_key(config: Config) -> dict[str, Any]:
         "segmented": hash_file(manifest),
         "mix": mix_key(config),
         "segment": config.segment.drawn,
+        "augment": [entry.model_dump(mode="json") for entry in config.augment if not entry.stored],
         "permute": config.permute.model_dump(mode="json"),
         "model": config.model.model_dump(mode="json", exclude={"base"}) | {"base": base},
         "train": config.train.model_dump(mode="json", exclude=_FREE),
@@ -94,7 +96,7 @@ def train_key(config: Config) -> dict[str, Any]:
         "versions": versions("accelerate", "peft", "tokenizers", "torch", "transformers"),
         "evaluate": None if questions is None else config.evaluate.model_dump(mode="json"),
         "code": hash_code(
-            spt.records, spt.permute, spt.encode, spt.batch, spt.loss, spt.model, spt.checkpoint, spt.train
+            spt.records, spt.augment, spt.permute, spt.encode, spt.batch, spt.loss, spt.model, spt.checkpoint, spt.train
         ),
     }
 
@@ -108,7 +110,7 @@ def prepare_tokenizer(config: Config, texts: Iterable[str], folder: Path) -> Any
     with FileLock(folder / ".tokenizer.lock"):
         if not path.exists():
             temporary = folder / ".tokenizer.tmp"
-            tokenizer = train_tokenizer(texts, settings.from_scratch.vocab_size)
+            tokenizer = train_tokenizer(texts, settings.from_scratch.vocab_size, config.signs)
             tokenizer.save_pretrained(temporary)
             os.replace(temporary, path)
     return read_tokenizer(str(path))
@@ -134,11 +136,13 @@ def prepare(config: Config, folder: Path) -> tuple[Stream, Prepared]:
     fit_attention(prepared.model, packing=config.train.packing)
     with on_any_device(prepared.model):
         check_causal(prepared.model)
+    mask_id = spt.loss.OBJECTIVES[config.train.objective].prepare(prepared)
     check_positions(prepared.model, config.train.max_length, "train.max_length")
     settings = config.train
     encoder = Encoder(tokenizer, prepared.tag, settings.max_length, settings.too_long, settings.loss_on)
     pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-    stream = Stream(data, encoder, config.segment, config.permute, settings, config.seed, pad_id or 0, mix=mix)
+    plan = config.segment, config.permute, settings, config.seed
+    stream = Stream(data, encoder, *plan, pad_id or 0, mix=mix, mask_id=mask_id, augment=config.augment)
     make_scheduler(torch.optim.SGD([torch.zeros(1)], settings.learning_rate), settings, stream.total_steps)
     return stream, prepared
 

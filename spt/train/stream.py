@@ -15,14 +15,15 @@ from typing import Any, NamedTuple
 
 import torch
 
-from spt.batch import Batch, collate, plan_epoch, split_step, steps_per_epoch
-from spt.config import Permute, Segment
+from spt.batch import Batch, plan_epoch, split_step, steps_per_epoch
+from spt.config import Augment, Permute, Segment
 from spt.config import Train as TrainSettings
 from spt.encode import Encoder
+from spt.loss import OBJECTIVES, Draw
 from spt.permute import draw_ordering
-from spt.records import Segmentation
+from spt.records import Ordering, Segmentation
 from spt.train.ahead import prepared_ahead
-from spt.train.mix import Mixture, draw_pieces
+from spt.train.mix import MIX, Mixture, draw_pieces
 
 
 class Step(NamedTuple):
@@ -50,6 +51,8 @@ class Stream:
     rank: int = 0
     world_size: int = 1
     mix: Mixture | None = None
+    mask_id: int | None = None
+    augment: tuple[Augment, ...] = ()
 
     @property
     def examples_per_epoch(self) -> int:
@@ -92,7 +95,7 @@ class Stream:
         lengths = [len(text) for text in rows["text"]]
         parts = split_step(lengths, self.train.micro_batch_size, rank=self.rank, world_size=self.world_size)
         self.encoder.counts = Counter()
-        batches = [self._batch(rows, part, epoch) for part in parts]
+        batches = [self._batch(rows, part, Draw(self.seed, epoch, number, self.mask_id)) for part in parts]
         drawn = sum(position >= len(facts) for part in parts for position in part)
         return Step(rows["id"], batches, self.encoder.counts + Counter(mix_examples=drawn))
 
@@ -100,12 +103,15 @@ class Stream:
     def _mixed(self) -> int:
         return 0 if self.mix is None else self.mix.per_epoch(len(self.data))
 
-    def _batch(self, rows: dict[str, list[Any]], part: Sequence[int], epoch: int) -> Batch:
-        orderings = [
-            draw_ordering(segmentation_at(rows, position), self.permute, self.segment, seed=self.seed, epoch=epoch)
-            for position in part
-        ]
-        return collate(self.encoder.encode(orderings), self.pad_id, packing=self.train.packing)
+    def _batch(self, rows: dict[str, list[Any]], part: Sequence[int], draw: Draw) -> Batch:
+        orderings = [self._ordering(rows, position, draw.epoch) for position in part]
+        objective = OBJECTIVES[self.train.objective]
+        return objective.collate(self.encoder.encode(orderings), self.pad_id, draw, packing=self.train.packing)
+
+    def _ordering(self, rows: dict[str, list[Any]], position: int, epoch: int) -> Ordering:
+        segmentation = segmentation_at(rows, position)
+        augment = () if segmentation.segmenter == MIX else self.augment
+        return draw_ordering(segmentation, self.permute, self.segment, seed=self.seed, epoch=epoch, augment=augment)
 
 
 @lru_cache(maxsize=2)  # of the epoch at hand, and of the next one where workers are ahead

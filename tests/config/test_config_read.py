@@ -95,7 +95,12 @@ REFUSED = [
         "segment.segmenter=spacey",
         'segment.segmenter: "spacey" is not one of spacy, word, sentence, ',
     ),
-    ("augment=[x]", 'augment: must have at most 0 items, not 1 (given: ["x"])'),
+    ("augment=[x]", "augment.0: must be a section with keys such as masked_context, repeat, identity_bridge, "),
+    ("augment=[{masked_contex: {}}]", "augment.0.masked_contex: unknown key. Did you mean masked_context?"),
+    ("augment=[{masked_context: {hihg: 0.5}}]", "augment.0.masked_context.hihg: unknown key. Did you mean high?"),
+    ("augment=[{}]", "augment.0: each entry has one key out of masked_context, repeat, identity_bridge, "),
+    ("augment=[{reverse_statements: {}}]", "give one of templates, template_column and assistant"),
+    ("permute.fim_sentinels=[a, b, a]", "permute: fim_sentinels: must be three different visible signs"),
     ("model.lora={r: 1, 2: 3}", "model.lora: a key must be text (given: 2)"),
 ]
 

@@ -157,7 +157,7 @@ def test_a_json_array_goes_on_after_an_object_that_is_not_utf8(tmp_path, read):
 @pytest.mark.parametrize(
     ("name", "data", "reason", "remedy"),
     [
-        ("a.jsonl", gzip.compress(GOOD), "unsupported", "name it *.gz"),
+        ("a.jsonl", gzip.compress(GOOD, mtime=0), "unsupported", "name it *.gz"),
         ("a.csv", "text\ngood\n".encode("utf-16"), "unsupported", "iconv -f UTF-16 -t UTF-8"),
         ("a.csv", b"PK\x03\x04", "unsupported", "save it as CSV"),
         ("a.json", GOOD, "unsupported", "one object a line named .jsonl"),

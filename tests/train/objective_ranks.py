@@ -13,15 +13,16 @@ from torch.distributed.fsdp import fully_shard
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from fakes import byte_level, tiny_model
 
-import spt.loss
+import spt.loss.causal
 from spt.batch import collate
-from spt.loss import CausalLoss
+from spt.loss import BicoLoss, CausalLoss, Draw
 from spt.model.adapter import add_lora
 from spt.model.attention import fit_attention
 from spt.model.head import recompute_activations
 from spt.records import Example, Tag
 
-KINDS = ("whole", "tied", "adapter", "tag")
+KINDS = ("whole", "tied", "adapter", "tag", "masked")
+MASKED = next(draw for draw in (Draw(0, 0, step, mask_id=9) for step in range(20)) if draw.toss())
 
 
 def examples():
@@ -37,7 +38,11 @@ def build(kind):
         model = add_lora(model, {"r": 4, "init_lora_weights": False}, tag, seed=0)
     fit_attention(model, packing=True)
     recompute_activations(model)
-    return CausalLoss(model.train())
+    return (BicoLoss if kind == "masked" else CausalLoss)(model.train())
+
+
+def batch_of(kind, rows):
+    return BicoLoss.collate(rows, 0, MASKED) if kind == "masked" else collate(rows, 0, packing=True)
 
 
 def wrap(objective, wrapper):
@@ -54,8 +59,8 @@ def gradient(objective):
     return torch.cat([(part.full_tensor() if hasattr(part, "full_tensor") else part).flatten() for part in found])
 
 
-def learn(run, rows):
-    loss = run(**collate(rows, 0, packing=True).inputs("cpu"))
+def learn(run, batch):
+    loss = run(**batch.inputs("cpu"))
     (loss * dist.get_world_size()).backward()
     total = loss.detach().clone()
     dist.all_reduce(total)
@@ -66,17 +71,17 @@ def main():
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     torch.set_num_threads(1)
-    spt.loss._CHUNK = {"cpu": 5 * len(byte_level())}
+    spt.loss.causal._CHUNK = {"cpu": 5 * len(byte_level())}
     rows = examples()
     for kind in KINDS:
         plain = build(kind)
-        loss = plain(**collate(rows, 0, packing=True).inputs("cpu"))
+        loss = plain(**batch_of(kind, rows).inputs("cpu"))
         loss.backward()
         wanted = gradient(plain)
         for wrapper in ("ddp", "fsdp2"):
             for share, mine in {"halves": rows[rank::2], "none": [] if rank else rows}.items():
                 objective = build(kind)
-                total = learn(wrap(objective, wrapper), mine)
+                total = learn(wrap(objective, wrapper), batch_of(kind, mine))
                 far = float((gradient(objective) - wanted).norm() / wanted.norm())
                 if rank == 0:
                     print(kind, wrapper, share, abs(total.item() / loss.item() - 1), far)

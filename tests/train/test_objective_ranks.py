@@ -17,7 +17,7 @@ def test_two_ranks_have_the_loss_and_gradient_of_one_even_where_one_has_no_examp
     )
     assert done.returncode == 0, done.stderr[-3000:]
     rows = [line.split() for line in done.stdout.splitlines()]
-    assert len(rows) == 4 * 2 * 2  # kinds, wrappers, shares
+    assert len(rows) == 5 * 2 * 2  # kinds, wrappers, shares
     for *case, loss, gradient in rows:
         assert float(loss) < 1e-6, case
         assert float(gradient) < 2e-6, case

@@ -1,8 +1,7 @@
-"""Model and batch → the summed loss in nats.
+"""Next-token prediction: model and batch → the summed loss in nats.
 
-The sum is divided once, by the target tokens of the whole global step, in the loop. An objective is a module around the
-model, so that the hooks of DDP and FSDP see one forward. Logits are made a few rows at a time, only where the next
-token is learned, so that a large vocabulary does not set the peak of memory:
+Logits are made a few rows at a time, only where the next token is learned, so that a large vocabulary does not set the
+peak of memory:
 
     head frozen     a chunk's gradient is made with its loss, and only the hidden states' gradient is kept
     head trained    a chunk's logits are made again in the backward pass
@@ -10,7 +9,7 @@ token is learned, so that a large vocabulary does not set the peak of memory:
 Trade-off: where a model changes its logits after the head, all of a micro-batch's logits are in memory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
@@ -20,10 +19,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from spt.batch import Batch, collate
 from spt.encode import IGNORED
+from spt.loss.draw import Draw
+from spt.model import Prepared
 from spt.model.attention import on_any_device
 from spt.model.head import apply_head, backbone_of, base_of, head_of, is_all_head, trained_rows
 from spt.progress import say
+from spt.records import Example
 
 _CHUNK = {"cpu": 6 << 20}
 """Logits a chunk. In float32 24 MiB on a CPU: above 32, malloc maps pages anew each time, at half the speed."""
@@ -42,6 +45,19 @@ class CausalLoss(nn.Module):
             say(f"the {model.config.model_type} model changes its logits after the head: all of a micro-batch are kept")
         run = self._run
         self._call = run if compiler is None else torch.compile(run, backend=compiler, dynamic=True)
+
+    @staticmethod
+    def prepare(prepared: Prepared) -> int | None:
+        """Return the id that stands for a masked token; None where nothing is masked.
+
+        Raises ModelError for an architecture that cannot be trained in this way.
+        """
+        return None
+
+    @staticmethod
+    def collate(examples: Sequence[Example], pad_id: int, draw: Draw, *, packing: bool = False) -> Batch:
+        """Return examples as this objective learns them; what is drawn is a function of `draw` and their ids alone."""
+        return collate(examples, pad_id, packing=packing)
 
     @property
     def _no_split_modules(self) -> Any:
@@ -83,9 +99,6 @@ class CausalLoss(nn.Module):
     def _chunk(self, device: str) -> int:
         vocabulary: int = base_of(self.model).config.get_text_config().vocab_size
         return max(1, _CHUNK.get(device, _LARGE_CHUNK) // vocabulary)
-
-
-OBJECTIVES: Mapping[str, type[CausalLoss]] = {"causal": CausalLoss}
 
 
 class _Known(torch.autograd.Function):

@@ -1,0 +1,149 @@
+"""Augmenters whose records are stored: records → for each, what else is learned besides it, or why nothing is.
+
+In: records of a corpus, some at a time. Out: for each its statements, and the reasons of those that could not be made.
+Trade-off: an augmenter sees some records at a time, never the corpus, so that memory stays flat.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from spt.augment.facts import Statement, find_fields, slots, state
+from spt.config.augment import IdentityBridge, Repeat, ReverseStatements
+from spt.errors import InputError
+from spt.records import Record
+
+Made = list[Statement | str]
+"""Statements, and the reasons of those that could not be made (identifiers)."""
+
+
+class Augmenter(Protocol):
+    """Makes statements from records.
+
+    `suffix`: of the ids of what it makes. `once`: of equal statements one is made for a whole corpus. `repeat`: how
+    often each is learned an epoch.
+    """
+
+    suffix: str
+    once: bool
+    repeat: int
+
+    def key(self) -> dict[str, Any]:
+        """Return what its statements depend on besides records, settings and code."""
+        ...
+
+    def make(self, records: Sequence[Record]) -> list[Made]:
+        """Return what is made from each record."""
+        ...
+
+
+class Repeater:
+    """The record itself, once less than it is to be learned an epoch."""
+
+    suffix, once, repeat = "copy", False, 1
+
+    def __init__(self, settings: Repeat) -> None:
+        self.settings = settings
+
+    def key(self) -> dict[str, Any]:
+        """Return {}: settings and code say all."""
+        return {}
+
+    def make(self, records: Sequence[Record]) -> list[Made]:
+        """Return the copies of each record. Raises InputError for a column that holds no whole number from 1."""
+        return [
+            [Statement(record.text, record.completion_start or 0)] * (self._times(record) - 1) for record in records
+        ]
+
+    def _times(self, record: Record) -> int:
+        if self.settings.times is not None:
+            return self.settings.times
+        times = record.columns.get(str(self.settings.column))
+        if not isinstance(times, int) or isinstance(times, bool) or times < 1:
+            raise InputError(
+                f"{record.source}:{record.line}: augment.repeat: column {self.settings.column!r} holds {times!r}; it "
+                "must hold how often the record is learned an epoch, a whole number from 1"
+            )
+        return times
+
+
+class Bridge:
+    """The identity bridge: sentences "A is A" beside the facts "A is B", so that B leads to A.
+
+    Source: Ma et al. 2602.02470, whose example is "The name of Alice is Alice". Established from its abstract: the form
+    A → A, added to forward facts alone. Not established: its templates beyond that one, whether B has a bridge too, and
+    how facts and bridges are weighted; `templates` and `repeat` are there to try.
+    """
+
+    suffix, once = "bridge", True
+
+    def __init__(self, settings: IdentityBridge) -> None:
+        self.settings, self.repeat = settings, settings.repeat
+        self._wanted = set[str]().union(*map(slots, settings.templates))
+
+    def key(self) -> dict[str, Any]:
+        """Return {}: settings and code say all."""
+        return {}
+
+    def make(self, records: Sequence[Record]) -> list[Made]:
+        """Return the bridges of each record: of every template whose fields it has."""
+        return [self._bridges(record) for record in records]
+
+    def _bridges(self, record: Record) -> Made:
+        fields = find_fields(record, self.settings, self._wanted)
+        made: Made = [state(text, fields) for text in self.settings.templates if slots(text) <= fields.keys()]
+        return made or ["no_field"]
+
+
+class Reversal:
+    """Each fact the other way round, by a template.
+
+    Source: PORE ("Rethinking the Reversal Curse of LLMs", EMNLP 2024): statements in both orders of their two entities.
+    Not established: its wordings, and the questions that it learns beside statements.
+    """
+
+    suffix, once = "reversed", False
+
+    def __init__(self, settings: ReverseStatements) -> None:
+        self.settings, self.repeat = settings, settings.repeat
+
+    def key(self) -> dict[str, Any]:
+        """Return {}: settings and code say all."""
+        return {}
+
+    def make(self, records: Sequence[Record]) -> list[Made]:
+        """Return the reversed statements of each record, by every template in which its names change places."""
+        return [self._reversals(record) for record in records]
+
+    def _reversals(self, record: Record) -> Made:
+        templates = self._templates(record)
+        if not templates:
+            return ["no_template"]
+        fields = find_fields(record, self.settings, {*self.settings.between}.union(*map(slots, templates)))
+        stated = [state(text, fields) for text in templates if slots(text) | {*self.settings.between} <= fields.keys()]
+        if not stated:
+            return ["no_field"]
+        names = [fields[name] for name in self.settings.between]
+        problems = [order_problem(record.text, one.text, names) for one in stated]
+        swapped: Made = [one for one, problem in zip(stated, problems, strict=True) if problem is None]
+        return swapped or [str(problems[0])]
+
+    def _templates(self, record: Record) -> tuple[str, ...]:
+        column = self.settings.template_column
+        if column is None:
+            return self.settings.templates
+        own = record.columns.get(column)
+        return (own,) if isinstance(own, str) and own.strip() else ()
+
+
+def order_problem(text: str, reverse: str, names: Sequence[str]) -> str | None:
+    """Return None where two names stand in both texts, in the opposite order; else what is wrong.
+
+    The reasons: `name_missing_in_text`, `name_missing`, `same_order`. Case is ignored: sentences begin with a capital.
+    """
+    first, second = ([one.casefold().find(name.casefold()) for name in names] for one in (text, reverse))
+    if -1 in first:
+        return "name_missing_in_text"
+    if -1 in second:
+        return "name_missing"
+    swapped = (first[0] - first[1]) * (second[0] - second[1]) < 0
+    return None if swapped else "same_order"
