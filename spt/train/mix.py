@@ -163,7 +163,9 @@ def cut_to_fit(text: str, spans: Sequence[tuple[int, int]], room: int) -> list[s
 
 def _last_cut(text: str, spans: Sequence[tuple[int, int]], first: int, stop: int) -> int:
     """Return the last token up to `stop` before which a text may be cut: at white space, else between characters."""
-    between = [k for k in range(stop, first, -1) if spans[first][0] < spans[k][0] and spans[k - 1][1] <= spans[k][0]]
+    # A token that stands for white space at the end may begin after the last character.
+    starts = ((k, spans[k][0]) for k in range(stop, first, -1))
+    between = [k for k, at in starts if spans[first][0] < at < len(text) and spans[k - 1][1] <= at]
     for k in between:
         at = spans[k][0]
         if text[at].isspace() or text[at - 1].isspace():
