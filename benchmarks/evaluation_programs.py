@@ -59,10 +59,12 @@ class Instant:
 
     has_log_probabilities = True
 
-    def generate(self, prompts, *, max_new_tokens, sample_seed=None):  # noqa: D102
+    def generate(self, prompts, *, max_new_tokens, sample_seed=None):
+        """Return the same answer to every prompt."""
         return ["an answer of a few words" for _ in prompts]
 
-    def log_probabilities(self, groups):  # noqa: D102
+    def log_probabilities(self, groups):
+        """Return the same log-probability and length for every candidate."""
         return [[(-1.5, 3)] * len(texts) for _, texts in groups]
 
 

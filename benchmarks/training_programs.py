@@ -106,7 +106,7 @@ def run_spt(config: Path, clock: Clock) -> dict[str, Any]:
             clock.tokens.append(sum(batch.tokens for batch in step.batches))
             yield step
 
-    Stream.steps = watched  # type: ignore[method-assign]
+    Stream.steps = watched  # type: ignore[method-assign]  # watched from outside, so that the program is unchanged
     sys.argv = ["spt", "train", str(config), "--quiet", "--force"]
     try:
         cli.main()

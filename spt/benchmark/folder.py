@@ -88,7 +88,7 @@ def people_flags(sizes: Sequence[int], seed: int) -> str:
 def _card(made: Made) -> str:
     template = resources.files("spt.benchmark").joinpath("card.md.j2").read_text(encoding="utf-8")
     # Markdown has nothing to escape.
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701  # as said
     return environment.from_string(template).render(made=made, rule=MATCH_RULES[made.headline])
 
 

@@ -106,6 +106,11 @@ class Ranks:
                 time.sleep(signs.BEAT / 10)
             time.sleep(GRACE)
 
+    def said_by_main(self) -> bool:
+        """Return whether rank 0 says why this launch failed: it said so, or has left, which it does last of all."""
+        first = self.peers.get(0)
+        return first is not None and (first.has_reached("failed") or (self._signs.left(0) and not first.silent))
+
     def stop(self) -> None:
         """Fall silent, and leave no file behind."""
         self._signs.stop()
@@ -164,7 +169,7 @@ def joined(output: Path) -> Iterator[Ranks]:
             ranks.wait(other, "finished")
     except BaseException as error:
         ranks.fail(error)
-        if isinstance(error, SptError) and not ranks.main and ranks.peers[0].has_reached("failed"):
+        if isinstance(error, SptError) and ranks.said_by_main():
             raise SystemExit(error.exit_code) from None
         raise
     finally:
