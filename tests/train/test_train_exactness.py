@@ -50,9 +50,7 @@ def test_accumulation_does_not_change_the_losses(finished, tmp_path):
     assert losses(tmp_path / "wide/run") == pytest.approx(losses(finished.parent / "run"), abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    "lines", [pytest.param(2, marks=pytest.mark.full), 8, pytest.param(15, marks=pytest.mark.full)]
-)
+@pytest.mark.parametrize("lines", [2, 8, 15])
 def test_a_killed_run_ends_with_the_weights_and_the_log_of_an_uninterrupted_one(finished, tmp_path, lines):
     path = write_experiment(tmp_path)
     spt("preprocess", path)
