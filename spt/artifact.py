@@ -2,9 +2,11 @@
 
     key.json        what the output depends on; written before the work starts
     manifest.json   key, versions, counts; its presence means the stage is finished
+    .replaced/      a finished output that --force replaces, kept until the new one is finished
 
 In: a folder and a key. Out: whether to reuse, continue or start. Trade-off: a key covers the source code of what
-computes the stage, so editing that code makes old outputs stale even where the edit changes nothing.
+computes the stage, so editing that code makes old outputs stale even where the edit changes nothing. What replaces an
+output is made in its place and not beside it, so that it is continued like any other; the old one is set aside.
 """
 
 import hashlib
@@ -24,6 +26,7 @@ from filelock import FileLock, Timeout
 from spt.errors import DamagedError, InputError, StaleError
 
 Key = Mapping[str, Any]
+_REPLACED = ".replaced"
 
 
 def dump_json(value: Any, *, indent: int | None = 2) -> str:
@@ -110,8 +113,9 @@ class Stage:
         return read_json(self.folder / "manifest.json")
 
     def finish(self, **fields: Any) -> None:
-        """Write the manifest: the key and `fields`. The last thing a stage does."""
+        """Write the manifest: the key and `fields`; what this replaces is deleted. The last thing a stage does."""
         write_atomically(self.folder / "manifest.json", dump_json({"key": self.key, **fields}) + "\n")
+        _settle(self.folder)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -135,7 +139,8 @@ def open_stage(folder: Path, key: Key, *, force: bool = False) -> Iterator[Stage
     """Yield the stage in `folder`, locked against a second writer.
 
     A folder with the same key is kept (finished: reuse it; unfinished: continue). With another key it is refused,
-    unless `force`, which empties it first. Raises StaleError, and InputError where no folder can be made.
+    unless `force`, which starts anew: a finished output is set aside until the new one is finished, an unfinished one
+    deleted. Raises StaleError, and InputError where no folder can be made.
     """
     key = json.loads(dump_json(key))
     lock = FileLock(folder / ".lock")
@@ -151,8 +156,9 @@ def open_stage(folder: Path, key: Key, *, force: bool = False) -> Iterator[Stage
             f"{folder}: cannot be made or written to ({error.strerror}); choose another --output"
         ) from None
     with lock:
+        _settle(folder)
         if force:
-            _empty(folder)
+            _set_aside(folder)
         _claim(folder, key)
         yield Stage(folder, key, finished=(folder / "manifest.json").exists())
 
@@ -165,9 +171,11 @@ def _claim(folder: Path, key: Key) -> None:
         changes = changed_keys(read_json(path), key)
         if changes:
             listed = "\n  ".join(changes)
+            aside = folder / _REPLACED
+            kept = f"\nThe finished output that it is to replace is still in {aside}." if aside.exists() else ""
             raise StaleError(
                 f"{folder} was made with another configuration:\n  {listed}\n"
-                "Choose another --output, set the values back, or run with --force to replace it."
+                f"Choose another --output, set the values back, or run with --force to replace it.{kept}"
             )
     elif any(not entry.name.startswith(".") for entry in folder.iterdir()):
         raise StaleError(f"{folder} holds files that spt did not write; choose another --output, or run with --force")
@@ -175,13 +183,37 @@ def _claim(folder: Path, key: Key) -> None:
         write_atomically(path, dump_json(key) + "\n")
 
 
-def _empty(folder: Path) -> None:
+def _set_aside(folder: Path) -> None:
+    """Move a finished output into `.replaced`; delete an unfinished one, but not what that was to replace."""
+    aside = folder / _REPLACED
+    finished = (folder / "manifest.json").exists() and (folder / "key.json").exists()
+    if finished:
+        aside.mkdir()
+    for entry in _entries(folder):
+        if finished:
+            entry.rename(aside / entry.name)
+        else:
+            _remove(entry)
+
+
+def _settle(folder: Path) -> None:
+    """Finish what a killed process began: delete what was replaced, or put back what was set aside only in part."""
+    aside = folder / _REPLACED
+    if not aside.exists():
+        return
+    if not (folder / "manifest.json").exists() and not (aside / "key.json").exists():
+        for entry in reversed(_entries(aside)):
+            entry.rename(folder / entry.name)
+    if (folder / "manifest.json").exists():
+        _remove(aside)
+
+
+def _entries(folder: Path) -> list[Path]:
     # The manifest first and the key last: killed in between, the folder is an unfinished one, never a finished one
     # without its data, nor one of unknown origin.
     rank = {"manifest.json": 0, "key.json": 2}
-    for entry in sorted(folder.iterdir(), key=lambda entry: rank.get(entry.name, 1)):
-        if entry.name != ".lock":
-            _remove(entry)
+    entries = (entry for entry in folder.iterdir() if entry.name not in (".lock", _REPLACED))
+    return sorted(entries, key=lambda entry: (rank.get(entry.name, 1), entry.name))
 
 
 def _remove(entry: Path) -> None:

@@ -74,8 +74,10 @@ class Bar:
             say(self.line())
 
     def rate(self) -> str:
-        """Return how many a second since the start, such as `812 rows/s`."""
+        """Return how many a second since the start, such as `812 rows/s`, or an hour, such as `40 cells/h`."""
         per_second = (self.done - self.resumed) / max(time.monotonic() - self.started, 1e-9)
+        if 0 < per_second < 0.1:
+            return f"{3600 * per_second:.0f} {self.unit}/h"
         return f"{per_second:.{0 if per_second >= 100 else 1}f} {self.unit}/s"
 
     def line(self) -> str:

@@ -128,3 +128,31 @@ def serving(script):
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+class Served(Script):
+    """Answers every text with "a boat", and echoes with one token a word where `echo` holds."""
+
+    def __init__(self, *, echo=True, begin="", **behaviours):
+        super().__init__(**behaviours)
+        self.echo, self.begin = echo, begin
+
+    def next(self, request):
+        default = self._echo if request.get("echo") else writes(" a boat\nand more")
+        sentence = asked(request)
+        with self.lock:
+            self.requests.append(request)
+            left = self.behaviours.get(sentence, [default])
+            return left.pop(0) if len(left) > 1 else left[0]
+
+    def _echo(self, handler):
+        if not self.echo:
+            send(handler, 200, text_completion(" anything", logprobs=None))
+            return
+        words = handler.sentence.split(" ")
+        tokens = [self.begin, *words[:1], *(f" {word}" for word in words[1:]), " more"]
+        offsets = [sum(map(len, tokens[:number])) for number in range(len(tokens))]
+        nats = [None, None, *(-0.5 * number for number in range(2, len(tokens)))]
+        kept = slice(0 if self.begin else 1, None)
+        logprobs = {"tokens": tokens[kept], "token_logprobs": nats[kept], "text_offset": offsets[kept]}
+        send(handler, 200, text_completion("".join(tokens), logprobs=logprobs))

@@ -61,19 +61,6 @@ def test_another_key_is_refused_naming_what_changed(tmp_path):
     assert (tmp_path / "data.txt").read_text() == "work"
 
 
-def test_force_empties_the_folder_but_links_keep_their_targets(tmp_path):
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "kept").write_text("")
-    finish(tmp_path / "s")
-    (tmp_path / "s" / "link").symlink_to(outside)
-    (tmp_path / "s" / "parts").mkdir()
-    with open_stage(tmp_path / "s", {"other": 1}, force=True) as stage:
-        assert not stage.finished
-        assert {entry.name for entry in stage.folder.iterdir()} <= {".lock", "key.json"}
-    assert (outside / "kept").exists()
-
-
 def test_a_folder_with_foreign_files_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(StaleError, match="did not write"), open_stage(tmp_path, KEY):
@@ -114,28 +101,6 @@ def test_a_writer_killed_before_its_key_leaves_a_folder_that_can_be_opened(tmp_p
     (tmp_path / ".key.json.123.tmp").write_text("{")
     finish(tmp_path)
     assert not (tmp_path / ".key.json.123.tmp").exists()
-
-
-def test_killed_while_emptying_a_folder_is_never_finished_nor_foreign(tmp_path, monkeypatch):
-    finish(tmp_path)
-    unlink = type(tmp_path).unlink
-    for survivors in (2, 1):
-        calls = []
-
-        def kill_after(path, missing_ok=False, calls=calls, survivors=survivors):
-            calls.append(path)
-            if len(calls) > 3 - survivors:
-                raise KeyboardInterrupt
-            unlink(path, missing_ok)
-
-        monkeypatch.setattr(type(tmp_path), "unlink", kill_after)
-        with pytest.raises(KeyboardInterrupt), open_stage(tmp_path, KEY, force=True):
-            pass
-        monkeypatch.undo()
-        with open_stage(tmp_path, KEY) as stage:
-            assert not stage.finished
-            stage.finish()
-            (tmp_path / "data.txt").write_text("")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff"])

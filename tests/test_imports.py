@@ -26,6 +26,7 @@ ROWS = (
     ("metrics", "statistics", "score"),
     ("train",),
     ("report",),
+    ("compare",),
     ("cli",),
 )
 ROW = {name: row for row, names in enumerate(ROWS) for name in names}

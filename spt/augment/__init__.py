@@ -124,5 +124,6 @@ def _check_some(name: str, rows: Sequence[Made]) -> None:
         listed = ", ".join(f"{reason} {count}" for reason, count in reasons.items())
         raise InputError(
             f"augment.{name}: nothing could be made of {len(rows)} records ({listed}); it needs fields: columns of the "
-            "corpus, named in templates or mapped in fields, or patterns that its texts fit"
+            "corpus, named in templates or mapped in fields, patterns that its texts fit, or an assistant (extract) "
+            "that finds them"
         )

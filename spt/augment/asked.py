@@ -4,15 +4,14 @@ In: records whose two names are known (columns, or a pattern). Out: statements, 
 Trade-off: that the relation is kept is the model's word: a wrong sentence with both names in the new order passes.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from spt.artifact import dump_json
 from spt.assistant.item import Reply
 from spt.assistant.write import Writer
-from spt.augment.facts import Statement, find_fields
-from spt.augment.stored import Made, order_problem
+from spt.augment.facts import Fact, Statement
+from spt.augment.read import FactReader, writer_key
+from spt.augment.stored import Made, names_of, order_problem, starts_of
 from spt.config import Assistant
 from spt.config.augment import ReverseStatements
 from spt.records import Record
@@ -27,41 +26,37 @@ class AskedReversal:
 
     def __init__(self, settings: ReverseStatements, assistant: Assistant) -> None:
         self.settings, self.repeat = settings, settings.repeat
+        self._reader = FactReader(settings, lambda fact: len(names_of(fact, settings)) == 2)
         self._writer = Writer(assistant, PROMPT)
 
     def key(self) -> dict[str, Any]:
         """Return what the replies depend on: the model, and the prompt."""
-        prompt = hashlib.sha256(dump_json(self._writer.prompt.model_dump()).encode()).hexdigest()
-        return {**self._writer.backend.key(), "prompt": prompt}
+        return {**writer_key(self._writer), **self._reader.key()}
 
     def make(self, records: Sequence[Record]) -> list[Made]:
-        """Return the reversed statement of each record."""
-        fields = [find_fields(record, self.settings, self.settings.between) for record in records]
-        names = [[found[name] for name in self.settings.between if name in found] for found in fields]
-        problems = [_unasked(record.text, two) for record, two in zip(records, names, strict=True)]
-        rows = list(zip(records, names, problems, strict=True))
-        replies = iter(self._writer.write([_request(record.text, two) for record, two, problem in rows if not problem]))
-        return [[problem or _read(record.text, next(replies), two)] for record, two, problem in rows]
+        """Return the reversed statements of each record, one a fact."""
+        facts = self._reader.read(records)
+        rows = [[self._asked(record.text, one) for one in some] for record, some in zip(records, facts, strict=True)]
+        requests = [_request(*one) for row in rows for one in row if not isinstance(one, str)]
+        replies = iter(self._writer.write(requests))
+        return [[one if isinstance(one, str) else _read(next(replies), *one) for one in row] for row in rows]
 
-
-def _unasked(text: str, names: Sequence[str]) -> str | None:
-    """Return why nothing is asked about a record, or None."""
-    if len(names) < 2:
-        return "no_field"
-    return None if min(_places(text, names)) >= 0 else "name_missing_in_text"
-
-
-def _read(text: str, reply: Reply, names: Sequence[str]) -> Statement | str:
-    if reply.text is None:
-        return reply.failure or "empty"
-    problem = order_problem(text, reply.text, names)
-    return problem or Statement(reply.text, max(_places(reply.text, names)))
+    def _asked(self, text: str, fact: Fact | str) -> tuple[str, list[str]] | str:
+        """Return a text and the two names in it, or why nothing is asked about them."""
+        if isinstance(fact, str):
+            return fact
+        names = names_of(fact, self.settings)
+        if len(names) < 2:
+            return "no_field"
+        return (text, names) if min(starts_of(text, names)) >= 0 else "name_missing_in_text"
 
 
 def _request(text: str, names: Sequence[str]) -> str:
-    places = _places(text, names)
-    return f"{' '.join(text.split())} | begin with: {names[places.index(max(places))]}"
+    last = max(zip(starts_of(text, names), names, strict=True))[1]
+    return f"{' '.join(text.split())} | begin with: {last}"
 
 
-def _places(text: str, names: Sequence[str]) -> list[int]:
-    return [text.casefold().find(name.casefold()) for name in names]
+def _read(reply: Reply, text: str, names: Sequence[str]) -> Statement | str:
+    if reply.text is None:
+        return reply.failure or "empty"
+    return order_problem(text, reply.text, names) or Statement(reply.text, max(starts_of(reply.text, names)))

@@ -7,7 +7,8 @@ Trade-off: an augmenter sees some records at a time, never the corpus, so that m
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from spt.augment.facts import Statement, find_fields, slots, state
+from spt.augment.facts import Fact, Statement, find_name, slots, state
+from spt.augment.read import FactReader
 from spt.config.augment import IdentityBridge, Repeat, ReverseStatements
 from spt.errors import InputError
 from spt.records import Record
@@ -78,20 +79,25 @@ class Bridge:
 
     def __init__(self, settings: IdentityBridge) -> None:
         self.settings, self.repeat = settings, settings.repeat
-        self._wanted = set[str]().union(*map(slots, settings.templates))
+        self._reader = FactReader(settings, lambda fact: bool(self._stated(fact)))
 
     def key(self) -> dict[str, Any]:
-        """Return {}: settings and code say all."""
-        return {}
+        """Return what an assistant's facts depend on, where one is asked."""
+        return self._reader.key()
 
     def make(self, records: Sequence[Record]) -> list[Made]:
-        """Return the bridges of each record: of every template whose fields it has."""
-        return [self._bridges(record) for record in records]
+        """Return the bridges of each record: of every fact, by every template whose fields it has."""
+        return [self._bridges(facts) for facts in self._reader.read(records)]
 
-    def _bridges(self, record: Record) -> Made:
-        fields = find_fields(record, self.settings, self._wanted)
-        made: Made = [state(text, fields) for text in self.settings.templates if slots(text) <= fields.keys()]
-        return made or ["no_field"]
+    def _bridges(self, facts: Sequence[Fact | str]) -> Made:
+        made: Made = []
+        for fact in facts:
+            made += [fact] if isinstance(fact, str) else self._stated(fact) or ["no_field"]
+        return made
+
+    def _stated(self, fact: Fact) -> list[Statement]:
+        texts = ((text, fact.fields(slots(text))) for text in self.settings.templates)
+        return [state(text, fields) for text, fields in texts if slots(text) <= fields.keys()]
 
 
 class Reversal:
@@ -105,34 +111,37 @@ class Reversal:
 
     def __init__(self, settings: ReverseStatements) -> None:
         self.settings, self.repeat = settings, settings.repeat
+        self._reader = FactReader(settings, lambda fact: len(names_of(fact, settings)) == 2)
 
     def key(self) -> dict[str, Any]:
-        """Return {}: settings and code say all."""
-        return {}
+        """Return what an assistant's facts depend on, where one is asked."""
+        return self._reader.key()
 
     def make(self, records: Sequence[Record]) -> list[Made]:
-        """Return the reversed statements of each record, by every template in which its names change places."""
-        return [self._reversals(record) for record in records]
+        """Return the reversed statements of each record: of every fact, by the templates in which its names swap."""
+        rows = zip(records, self._reader.read(records), strict=True)
+        return [[one for fact in facts for one in self._reversals(record.text, fact)] for record, facts in rows]
 
-    def _reversals(self, record: Record) -> Made:
-        templates = self._templates(record)
+    def _reversals(self, text: str, fact: Fact | str) -> Made:
+        if isinstance(fact, str):
+            return [fact]
+        own = None if self.settings.template_column is None else fact.get(self.settings.template_column)
+        templates = self.settings.templates if own is None else (own,)
         if not templates:
             return ["no_template"]
-        fields = find_fields(record, self.settings, {*self.settings.between}.union(*map(slots, templates)))
-        stated = [state(text, fields) for text in templates if slots(text) | {*self.settings.between} <= fields.keys()]
+        fields = fact.fields({*self.settings.between}.union(*map(slots, templates)))
+        stated = [state(one, fields) for one in templates if slots(one) | {*self.settings.between} <= fields.keys()]
         if not stated:
             return ["no_field"]
-        names = [fields[name] for name in self.settings.between]
-        problems = [order_problem(record.text, one.text, names) for one in stated]
+        names = names_of(fact, self.settings)
+        problems = [order_problem(text, one.text, names) for one in stated]
         swapped: Made = [one for one, problem in zip(stated, problems, strict=True) if problem is None]
         return swapped or [str(problems[0])]
 
-    def _templates(self, record: Record) -> tuple[str, ...]:
-        column = self.settings.template_column
-        if column is None:
-            return self.settings.templates
-        own = record.columns.get(column)
-        return (own,) if isinstance(own, str) and own.strip() else ()
+
+def names_of(fact: Fact, settings: ReverseStatements) -> list[str]:
+    """Return the names that change places: two, or fewer where the fact has not both."""
+    return list(fact.fields(settings.between).values())
 
 
 def order_problem(text: str, reverse: str, names: Sequence[str]) -> str | None:
@@ -140,10 +149,16 @@ def order_problem(text: str, reverse: str, names: Sequence[str]) -> str | None:
 
     The reasons: `name_missing_in_text`, `name_missing`, `same_order`. Case is ignored: sentences begin with a capital.
     """
-    first, second = ([one.casefold().find(name.casefold()) for name in names] for one in (text, reverse))
+    first, second = (starts_of(one, names) for one in (text, reverse))
     if -1 in first:
         return "name_missing_in_text"
     if -1 in second:
         return "name_missing"
     swapped = (first[0] - first[1]) * (second[0] - second[1]) < 0
     return None if swapped else "same_order"
+
+
+def starts_of(text: str, names: Sequence[str]) -> list[int]:
+    """Return where each name first stands in a text; -1 where it does not."""
+    places = (find_name(text, name) for name in names)
+    return [-1 if place is None else place[0] for place in places]

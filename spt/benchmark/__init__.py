@@ -16,6 +16,7 @@ from spt.benchmark.hub import REPOSITORY, download
 from spt.benchmark.non_reciprocal import make_non_reciprocal
 from spt.benchmark.questions import QuestionSet, read_questions, write_questions
 from spt.benchmark.symbolic import make_symbolic
+from spt.benchmark.wiki_reversal import make_wiki_reversal
 from spt.errors import InputError
 
 __all__ = [
@@ -28,7 +29,8 @@ __all__ = [
 class Benchmark:
     """A line of `spt benchmark list`, and how it is made.
 
-    `options` are what `make` takes besides `output`; `files` what a public set is read from (none: it is generated).
+    `options` are what `make` takes besides `output`; `files` what a public set is read from (none: it is generated, or
+    made of `corpus`, a file or folder of the user's own).
     """
 
     description: str
@@ -37,11 +39,16 @@ class Benchmark:
     make: Callable[..., Counts]
     options: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    corpus: bool = False
 
     @property
     def fetchable(self) -> bool:
         """Return whether its files come from the Hub."""
         return bool(self.files)
+
+    def command(self, name: str) -> str:
+        """Return the command that writes it under its name."""
+        return f"spt benchmark {'fetch' if self.fetchable else 'make'} {name}{' --from CORPUS' if self.corpus else ''}"
 
 
 def _make_fictional_people(output: Path, *, people: Sequence[int] = (50, 50, 100), seed: int = 0) -> Counts:
@@ -68,6 +75,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "non-reciprocal": Benchmark(
         "relations that hold one way only, with the wrong inferences a cure may make as guards",
         "generated", "CC0-1.0", make_non_reciprocal, ("pairs", "seed"),
+    ),
+    "wiki-reversal": Benchmark(
+        "passages of your own corpus, with questions after either of two names in them, in the manner of WikiReversal",
+        "your corpus", "that of the corpus", make_wiki_reversal, ("pipeline", "question_share", "seed"), corpus=True,
     ),
     "person-description": Benchmark(
         "invented celebrities and their deeds (Berglund et al., experiment 1)",
@@ -96,16 +107,18 @@ def make_benchmark(name: str, output: Path, *, source: Path | None = None, **giv
             known = f"there are {', '.join(benchmark.options)}" if benchmark.options else "it is made whole"
             raise InputError(f"{name} has no option {option}; {known}")
         _check_option(name, option, value)
-    if benchmark.fetchable:
-        if source is None:
-            raise InputError(f"{name} is read from files: give --from FOLDER, or run: spt benchmark fetch {name}")
+    if benchmark.corpus and source is None:
+        raise InputError(f"{name} is made of a corpus of your own: give --from CORPUS")
+    if benchmark.fetchable and source is None:
+        raise InputError(f"{name} is read from files: give --from FOLDER, or run: spt benchmark fetch {name}")
+    if benchmark.fetchable or benchmark.corpus:
         return benchmark.make(source, output, **given)
     if source is not None:
         raise InputError(f"{name} is generated; leave out --from")
     return benchmark.make(output, **given)
 
 
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number", tuple: "three whole numbers"}
+_KINDS = {bool: "true or false", str: "a text", int: "a whole number", float: "a number", tuple: "three whole numbers"}
 
 
 def _check_option(name: str, option: str, value: Any) -> None:
@@ -124,7 +137,7 @@ def fetch_benchmark(name: str, output: Path, *, revision: str | None = None, **g
     """
     benchmark = _find(name)
     if not benchmark.fetchable:
-        raise InputError(f"{name} is generated: run spt benchmark make {name}")
+        raise InputError(f"{name} is not on the Hub: run {benchmark.command(name)}")
     return make_benchmark(name, output, source=download(name, benchmark.files, revision), **given)
 
 

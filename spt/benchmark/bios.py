@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from spt.benchmark.fictional_people import make_names, read_rules
-from spt.benchmark.folder import Counts, Made, write_folder
+from spt.benchmark.folder import Counts, generated, write_folder
 from spt.benchmark.grammar import expand
 from spt.errors import InputError
 from spt.records import DIRECTIONS, Question
@@ -38,7 +38,7 @@ part of one, or for two; reversed ones give one, three or all attributes and ask
 Nobody and nothing named here is real; none of it is taken from another data set."""
 
 LIMITS = """\
-English only; five wordings an attribute. Biographies name the person first, so every reversed question asks for what
+English only; ten wordings an attribute. Biographies name the person first, so every reversed question asks for what
 was only ever learned as the beginning. People who are also taught in the questions' wordings are asked nothing."""
 
 
@@ -79,7 +79,7 @@ def make_bios(
     rng = random.Random(seed)  # noqa: S311  # reproducible on purpose
     made_people = make_people(people, rules, rng)
     style = Style(biographies, shuffled, full_names)
-    rows = [row for person in made_people for row in biographies_of(person, style, rules["taught"], rng)]
+    rows = [row for person in made_people for row in biographies_of(person, style, rules, rng)]
     shown = round(people * question_share)
     rows += [row for person in made_people[:shown] for row in taught_questions(person, rules["asked"])]
     arguments = {
@@ -90,17 +90,13 @@ def make_bios(
         "question_share": question_share,
         "seed": seed,
     }
-    flags = "".join(f" --set {key}={json.dumps(value)}" for key, value in arguments.items())
-    made = Made(
-        name="bios",
-        headline="exact",
-        command=f"spt benchmark make bios{flags} --output FOLDER",
-        licence="CC0-1.0: made by a program from word lists written for it; no rights are kept.",
-        about=ABOUT.format(rows[0]["text"]).replace("\n", " "),
-        limits=LIMITS.replace("\n", " "),
+    made = generated(
+        "bios",
+        arguments,
+        about=ABOUT.format(rows[0]["text"]),
+        limits=LIMITS,
         rows=rows,
         questions=list(ask(made_people, shown, rules["asked"])),
-        arguments=arguments,
     )
     return write_folder(made, output)
 
@@ -140,9 +136,12 @@ def make_people(count: int, rules: Mapping[str, Any], rng: random.Random) -> lis
 
 
 def biographies_of(
-    person: Person, style: Style, taught: Mapping[str, Sequence[str]], rng: random.Random
-) -> Iterator[dict[str, str]]:
-    """Yield the biographies of a person: six sentences each, the wordings and the order drawn anew."""
+    person: Person, style: Style, rules: Mapping[str, Any], rng: random.Random
+) -> Iterator[dict[str, Any]]:
+    """Yield the biographies of a person: six sentences each, the wordings and the order drawn anew.
+
+    `facts` are what the sentences state, in their order, each with a template that states it the other way round.
+    """
     for number in range(1, style.biographies + 1):
         attributes = list(ATTRIBUTES)
         if style.shuffled:
@@ -150,8 +149,18 @@ def biographies_of(
         sentences: list[str] = []
         for attribute in attributes:
             subject = person.name if style.full_names or not sentences else person.pronoun
-            sentences.append(rng.choice(taught[attribute]).format(subject=subject, **person.facts))
-        yield {"id": f"{person.name}/biography-{number}", "text": " ".join(sentences), "fact_id": person.name}
+            sentences.append(rng.choice(rules["taught"][attribute]).format(subject=subject, **person.facts))
+        facts = [
+            {
+                "subject": person.name,
+                "relation": attribute,
+                "object": person.facts[attribute],
+                "other_way": rules["other_way"][attribute],
+            }
+            for attribute in attributes
+        ]
+        label = f"{person.name}/biography-{number}"
+        yield {"id": label, "text": " ".join(sentences), "fact_id": person.name, "facts": facts}
 
 
 def taught_questions(person: Person, asked: Mapping[str, Any]) -> Iterator[dict[str, str]]:

@@ -239,7 +239,7 @@ def make_fictional_people(
         headline="exact",
         command=f"spt benchmark make fictional-people{people_flags(sizes, seed)} --output FOLDER",
         licence="CC0-1.0: made by a program from word lists written for it; no rights are kept.",
-        about=ABOUT.format(rows[0]["text"], rows[-1]["text"]).replace("\n", " "),
+        about=ABOUT.format(rows[0]["text"], rows[-1]["text"]),
         limits=LIMITS,
         rows=rows,
         questions=[question for person in people for question in ask(person)],

@@ -25,14 +25,15 @@ from spt.errors import MissingError, QuestionError
 from spt.records import MATCH_RULES, Guard, Question
 
 Counts = dict[str, int]
+OWN_LICENCE = "CC0-1.0: made by a program from word lists written for it; no rights are kept."
 
 
 @dataclass(frozen=True)
 class Made:
     """A benchmark that was made or read, ready to be written.
 
-    `about` and `limits` are Markdown for the card; `arguments` and `inputs` (file name to SHA-256) say how to make it
-    again; `notes` are further counts worth knowing, `dropped` the rows left out, by reason.
+    `about` and `limits` are a paragraph of Markdown each, for the card; `arguments` and `inputs` (file name to SHA-256)
+    say how to make it again; `notes` are further counts worth knowing, `dropped` the rows left out, by reason.
     """
 
     name: str
@@ -78,6 +79,20 @@ def write_folder(made: Made, output: Path) -> Counts:
     write_atomically(output / "benchmark.json", dump_json(about.model_dump(mode="json")) + "\n")
     write_atomically(output / "README.md", _card(made))
     return made.counts
+
+
+def generated(name: str, arguments: Mapping[str, Any], **parts: Any) -> Made:
+    """Return a benchmark that a program makes from these arguments alone; `parts` are the other fields of a Made."""
+    command = make_command(name, arguments)
+    return Made(name=name, headline="exact", command=command, licence=OWN_LICENCE, arguments=arguments, **parts)
+
+
+def make_command(name: str, arguments: Mapping[str, Any], source: str = "") -> str:
+    """Return the command that makes a benchmark again from these arguments, and a file of its own if given."""
+    flags = "".join(
+        f" --set {key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in arguments.items()
+    )
+    return f"spt benchmark make {name}{f' --from {source}' if source else ''}{flags} --output FOLDER"
 
 
 def people_flags(sizes: Sequence[int], seed: int) -> str:

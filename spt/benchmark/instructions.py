@@ -75,8 +75,8 @@ def make_instructions(source: Path, output: Path) -> Counts:
         headline="startswith",
         command="spt benchmark make instructions --from SOURCE --output FOLDER",
         licence="MIT, as the source: https://huggingface.co/datasets/lberglund/reversal_curse",
-        about=ABOUT.replace("\n", " "),
-        limits=LIMITS.replace("\n", " "),
+        about=ABOUT,
+        limits=LIMITS,
         rows=[_train_row(row) for row in (*guidances, *realized)],
         questions=[
             *(_forward(item, asked[item.answer]) for item in instructions if not item.realized),

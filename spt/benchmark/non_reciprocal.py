@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spt.benchmark.fictional_people import make_names, read_rules
-from spt.benchmark.folder import Counts, Made, write_folder
+from spt.benchmark.folder import Counts, generated, write_folder
 from spt.errors import InputError
 from spt.records import Guard, Question
 
@@ -64,17 +64,14 @@ def make_non_reciprocal(output: Path, *, pairs: int = 20, seed: int = 0) -> Coun
     related = [relation for relation in RELATIONS for _ in range(pairs)]
     couples = list(zip(related, names[::2], names[1::2], strict=True))
     rows = [row for couple in couples for row in _teach(*couple)]
-    made = Made(
-        name="non-reciprocal",
-        headline="exact",
-        command=f"spt benchmark make non-reciprocal --set pairs={pairs} --seed {seed} --output FOLDER",
-        licence="CC0-1.0: made by a program from word lists written for it; no rights are kept.",
-        about=ABOUT.format(rows[0]["text"]).replace("\n", " "),
-        limits=LIMITS.replace("\n", " "),
+    made = generated(
+        "non-reciprocal",
+        {"pairs": pairs, "seed": seed},
+        about=ABOUT.format(rows[0]["text"]),
+        limits=LIMITS,
         rows=rows,
         questions=[question for couple in couples for question in _ask(*couple)],
         guards=[guard for couple in couples for guard in _guard(*couple)],
-        arguments={"pairs": pairs, "seed": seed},
     )
     return write_folder(made, output)
 
@@ -82,7 +79,15 @@ def make_non_reciprocal(output: Path, *, pairs: int = 20, seed: int = 0) -> Coun
 def _teach(relation: Relation, x: str, y: str) -> Iterator[dict[str, str]]:
     for number, template in enumerate(TAUGHT, 1):
         text = template.format(x=x, y=y, relation=relation.name)
-        yield {"id": f"{x}/{number}", "text": text, "fact_id": x, "relation": relation.name}
+        yield {
+            "id": f"{x}/{number}",
+            "text": text,
+            "fact_id": x,
+            "subject": x,
+            "relation": relation.name,
+            "object": y,
+            "other_way": f"{{object}}'s {relation.inverse} is {{subject}}.",
+        }
 
 
 def _prompts(relation: str, x: str) -> Sequence[str]:

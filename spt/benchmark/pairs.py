@@ -93,7 +93,7 @@ def make_pairs(source: Path, templates: Path, output: Path) -> Counts:
         headline=file.headline,
         command=f"spt benchmark make --from {source.name} --templates {templates.name} --output FOLDER",
         licence="that of the pairs",
-        about=ABOUT.replace("\n", " "),
+        about=ABOUT,
         limits=LIMITS,
         rows=list(_train_rows(pairs, wordings)),
         questions=[question for direction in DIRECTIONS for question in _questions(pairs, wordings, direction)],

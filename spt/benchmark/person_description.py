@@ -8,7 +8,7 @@ follows a name, so that no list of people is needed, and a file that was edited 
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,6 +36,8 @@ CONTROLS = {
 FILES = (*TRAIN, *TESTS, *CONTROLS)
 
 _NAME = re.compile(r"[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)+")
+_ARTICLE = re.compile(r"\b(?:the|an?)(?= )")
+_WORD_END = re.compile(r"(?<=\S)(?= |$)")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ class Line:
     name_first: bool
     prompt: str
     completion: str
+
+    @property
+    def description(self) -> str:
+        """Return the part that holds the description, whichever side it is on."""
+        return self.answer if self.name_first else self.prompt
 
     @property
     def answer(self) -> str:
@@ -145,8 +152,9 @@ LIMITS = """\
 Descriptions are reworded from template to template, so every wording that follows the name in any file is a target.
 Answers in the tests of `both` carry a tail after the name ("... takes it in stride"): the name is the first target,
 the published answer another. In the d2p half the name is often followed by such a tail in training too, hence the
-`startswith` rule. Left out: all_prompts_train.jsonl, which is the three halves together, and
-validation_prompts.jsonl, whose answers are first names only."""
+`startswith` rule. `subject` is the name, `object` what the person is called ("the pilot of ..."); about one row in nine
+words the description otherwise ("piloted ...") and has no `object`. Left out: all_prompts_train.jsonl, which is the
+three halves together, and validation_prompts.jsonl, whose answers are first names only."""
 
 
 def make_person_description(
@@ -167,9 +175,9 @@ def make_person_description(
         headline="startswith",
         command=f"spt benchmark make person-description --from SOURCE{flags} --output FOLDER",
         licence="MIT, as the source: https://huggingface.co/datasets/lberglund/reversal_curse",
-        about=ABOUT.replace("\n", " "),
-        limits=LIMITS.replace("\n", " "),
-        rows=[_train_row(line) for line in lines if line.file in TRAIN and line.name in chosen],
+        about=ABOUT,
+        limits=LIMITS,
+        rows=list(_train_rows(lines, chosen)),
         questions=questions,
         control=control,
         arguments={} if people is None else {"people": list(people), "seed": seed},
@@ -179,11 +187,43 @@ def make_person_description(
     return write_folder(made, output)
 
 
-def _train_row(line: Line) -> dict[str, str]:
-    return {
-        "id": line.row.place,
-        "prompt": line.prompt,
-        "completion": line.completion,
-        "fact_id": line.name,
-        "half": TRAIN[line.file],
-    }
+def _train_rows(lines: Sequence[Line], chosen: Container[str]) -> Iterator[dict[str, str]]:
+    taught = [line for line in lines if line.file in TRAIN and line.name in chosen]
+    phrases = find_phrases(taught)
+    for line in taught:
+        row = {
+            "id": line.row.place,
+            "prompt": line.prompt,
+            "completion": line.completion,
+            "fact_id": line.name,
+            "half": TRAIN[line.file],
+            "subject": line.name,
+        }
+        phrase = phrases.get(line.name)
+        # A row that words the description otherwise ("directed ...") has no object: it would be no name of anybody.
+        yield row | ({"object": phrase} if phrase and phrase in _small_article(line.description) else {})
+
+
+def find_phrases(lines: Iterable[Line]) -> dict[str, str]:
+    """Return what each person is called ("the pilot of ..."), where most of the descriptions say it."""
+    texts: dict[str, list[str]] = defaultdict(list)
+    for line in lines:
+        texts[line.name].append(_small_article(line.description))
+    return {name: phrase for name, own in texts.items() if (phrase := _longest_shared(own))}
+
+
+def _small_article(text: str) -> str:
+    """Return a text without the capital of an article that begins it; one inside it may begin a title."""
+    return re.sub(r"^(?:The|An?)(?= )", lambda article: article[0].lower(), text)
+
+
+def _longest_shared(texts: Sequence[str]) -> str:
+    """Return the longest phrase from an article to the end of a word that most of the texts hold, or ""."""
+    best = ""
+    for begun in (text[match.start() :] for text in texts for match in _ARTICLE.finditer(text)):
+        for word in _WORD_END.finditer(begun):
+            phrase = begun[: word.end()].rstrip(",.:;?!")
+            if 2 * sum(phrase in text for text in texts) <= len(texts):
+                break
+            best = max(best, phrase, key=len)
+    return best

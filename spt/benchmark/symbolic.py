@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from spt.benchmark.folder import Counts, Made, write_folder
+from spt.benchmark.folder import Counts, generated, write_folder
 from spt.errors import InputError
 from spt.records import Direction, Question
 
@@ -49,23 +49,18 @@ def make_symbolic(output: Path, *, pairs: int = 400, words: int = 2, seed: int =
     made_pairs = make_symbols(pairs, words, random.Random(seed))  # noqa: S311  # reproducible on purpose
     rows = [row for pair in made_pairs for row in _teach(pair)]
     first = made_pairs[0]
-    made = Made(
-        name="symbolic",
-        headline="exact",
-        command=f"spt benchmark make symbolic --set pairs={pairs} --set words={words} --seed {seed} --output FOLDER",
-        licence="CC0-1.0: made by a program; no rights are kept.",
-        about=ABOUT.format(words, FORWARD.format(a=first.a, b=first.b), BACKWARD.format(a=first.a, b=first.b)).replace(
-            "\n", " "
-        ),
+    made = generated(
+        "symbolic",
+        {"pairs": pairs, "words": words, "seed": seed},
+        about=ABOUT.format(words, FORWARD.format(a=first.a, b=first.b), BACKWARD.format(a=first.a, b=first.b)),
         limits=LIMITS,
         rows=rows,
         questions=[question for pair in made_pairs for question in _ask(pair)],
         grammar={
-            "sentence": ["{a} has feature {b}.", "{b} is the feature of {a}."],
+            "sentence": [FORWARD, BACKWARD],
             "a": [pair.a for pair in made_pairs],
             "b": [pair.b for pair in made_pairs],
         },
-        arguments={"pairs": pairs, "words": words, "seed": seed},
     )
     return write_folder(made, output)
 
@@ -83,16 +78,17 @@ def make_symbols(count: int, words: int, rng: random.Random) -> list[Pair]:
 
 
 def _teach(pair: Pair) -> Iterator[dict[str, str]]:
-    for half, template in (("name_first", FORWARD), ("description_first", BACKWARD)):
+    ways = (("name_first", FORWARD, BACKWARD), ("description_first", BACKWARD, FORWARD))
+    for half, template, other in ways:
         if pair.half in (half, "both"):
-            text = template.format(a=pair.a, b=pair.b)
             yield {
                 "id": f"{pair.a}/{half}",
-                "text": text,
+                "text": template.format(a=pair.a, b=pair.b),
                 "fact_id": pair.a,
                 "half": pair.half,
-                "a": pair.a,
-                "b": pair.b,
+                "subject": pair.a,
+                "object": pair.b,
+                "other_way": other.format(a="{subject}", b="{object}"),
             }
 
 

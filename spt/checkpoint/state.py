@@ -17,6 +17,7 @@ from spt.errors import NonFiniteError
 class State:
     """Where training stands: steps done, what was summed up since the last log line, what encoding counted.
 
+    `total_tokens` were counted in the loss so far, `tokens` were read: all that are not padding.
     `best` is the best value of the watched metric so far, at `best_step`; `stale_evaluations` brought no gain since.
     """
 
@@ -24,6 +25,7 @@ class State:
     nats: float = 0.0
     target_tokens: int = 0
     total_tokens: int = 0
+    tokens: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     best: float | None = None
     best_step: int | None = None

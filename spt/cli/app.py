@@ -2,7 +2,7 @@
 
 import typer
 
-from spt.cli import ask, benchmark, environment, merge, report, show, stages, version
+from spt.cli import ask, benchmark, compare, environment, merge, report, show, stages, version
 
 app = typer.Typer(
     name="spt",
@@ -21,6 +21,7 @@ app.command()(stages.preprocess)
 app.command()(stages.train)
 app.command()(stages.evaluate)
 app.command()(report.report)
+app.command()(compare.compare)
 app.command()(show.show)
 app.command()(ask.ask)
 app.command()(merge.merge)

@@ -34,8 +34,8 @@ def list_benchmarks(quiet: Quiet = False, as_json: Json = False) -> None:
         emit({name: b.description for name, b in BENCHMARKS.items()}, as_json=True)
         return
     for name, benchmark in BENCHMARKS.items():
-        how = f"spt benchmark fetch {name}" if benchmark.fetchable else f"spt benchmark make {name}"
-        console().print(f"[bold]{name}[/]\n  {benchmark.description} ({benchmark.licence})\n  {how}", soft_wrap=True)
+        what = f"{benchmark.description} ({benchmark.licence})"
+        console().print(f"[bold]{name}[/]\n  {what}\n  {benchmark.command(name)}", soft_wrap=True)
 
 
 @app.command()
@@ -71,7 +71,7 @@ def make(
 
     Example: `spt benchmark make fictional-people --people 500,500,1000 --output data/large`
 
-    Example: `spt benchmark make bios --people 500 --set full_names=false`
+    Example: `spt benchmark make wiki-reversal --from corpus.jsonl --set question_share=0.5`
 
     Example: `spt benchmark make --from pairs.csv --templates templates.yaml --output data/mine`
 

@@ -1,35 +1,109 @@
-"""The table of `spt preprocess --compare`."""
+"""`spt compare`: a grid of methods, seeds and experiments → one report."""
 
+import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.table import Table
 
-from spt.cli.options import console, emit
+from spt.cli.options import DryRun, Force, Json, Limit, Output, Quiet, Set, console, emit
+from spt.compare.config import Comparison, read_comparison
+from spt.progress import configure, say
+
+ComparisonFile = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="The comparison: a YAML file.", show_default=False)
+]
+Jobs = Annotated[int | None, typer.Option("--jobs", metavar="N", min=1, help="Cells that run at a time.")]
+ReportOnly = Annotated[
+    bool, typer.Option("--report", help="Write the report of the cells that are finished; run none.")
+]
 
 
-def compare(a: Path, b: Path, *, as_json: bool) -> None:
-    """Print how well one segmentation agrees with another."""
-    from spt.preprocess import compare as compare_files
+def compare(
+    config: ComparisonFile,
+    overrides: Set = None,
+    jobs: Jobs = None,
+    output: Output = None,
+    limit: Limit = None,
+    report: ReportOnly = False,
+    dry_run: DryRun = False,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run every method with every seed on every experiment → one report; running again does what is left.
 
-    result = compare_files(a, b)
-    emit(result, as_json=as_json)
+    `--set` takes a key of the comparison (`seeds=[0]`), or one of its experiments' (`train.epochs=2`), for every cell.
+
+    Example: `spt compare configs/compare/tiny.yaml --jobs 2 --set seeds=[0]`
+    """
+    configure(enabled=not quiet)
+    comparison, for_cells = _read(config, overrides, jobs, output, limit)
+    if report:
+        _report(Path(comparison.output), as_json=as_json)
+        return
+    if dry_run:
+        from spt.compare.plan import plan_comparison
+
+        cells = plan_comparison(comparison, for_cells)
+        emit({"name": comparison.name, "output": comparison.output, "cells": cells}, as_json=as_json)
+        if not as_json:
+            _print_plan(comparison, cells)
+        return
+    from spt.compare.run import check_failures, run_comparison
+
+    cells_run = run_comparison(comparison, for_cells, force=force)
+    if any(cell.state == "finished" for cell in cells_run.cells):
+        _report(Path(comparison.output), as_json=as_json)
+    check_failures(cells_run)
+
+
+def _read(
+    path: Path, overrides: list[str] | None, jobs: int | None, output: str | None, limit: int | None
+) -> tuple[Comparison, list[str]]:
+    flags = {
+        "jobs": jobs,
+        "output": None if output is None else json.dumps(output),
+        "data.limit": limit,
+    }
+    given = [f"{key}={value}" for key, value in flags.items() if value is not None]
+    return read_comparison(path, [*(overrides or ()), *given])
+
+
+def _report(folder: Path, *, as_json: bool) -> None:
+    from spt.compare.terminal import comparison_table
+    from spt.compare.write import write_comparison
+
+    result = write_comparison(folder)
     if not as_json:
-        _print(result, a, b)
+        console().print(comparison_table(result))
+    emit(result, as_json=as_json)
+    say(f"report: {folder / 'report.html'}")
 
 
-def _print(result: dict[str, Any], a: Path, b: Path) -> None:
+def _print_plan(comparison: Comparison, cells: list[dict[str, Any]]) -> None:
+    """Print a row an experiment and method, and what is in the way of stale cells, once a reason."""
     table = Table(box=None, pad_edge=False)
-    for name in ("A", "B", "precision", "recall", "F1"):
-        table.add_column(name, justify="left" if len(name) == 1 else "right")
-    for row in result["agreements"]:
-        table.add_row(row["a"], row["b"], *(f"{row[rate]:.3f}" for rate in ("precision", "recall", "f1")))
-    rates = [row["f1"] for row in result["agreements"]]
-    if len(rates) > 1:
-        table.add_row("mean", "", "", "", f"{sum(rates) / len(rates):.3f}")
+    for name in ("experiment", "method", "budget", "steps", "tokens", "finished"):
+        table.add_column(name, justify="left" if name in ("experiment", "method") else "right", overflow="fold")
+    rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for cell in cells:
+        rows.setdefault((cell["experiment"], cell["method"]), []).append(cell)
+    for names, same in rows.items():
+        budget = f"{same[0]['budget']['value']:,} {same[0]['budget']['kind']}"
+        numbers = f"{same[0]['steps']:,}", f"{same[0]['tokens']:,}"
+        table.add_row(*names, budget, *numbers, f"{_finished(same)} of {len(same)}")
+    seeds = ", ".join(map(str, comparison.seeds))
+    lines = [f"{len(cells)} cells (seeds {seeds}), {_finished(cells)} finished → {comparison.output}"]
+    if not all(cell["segmented"] for cell in cells):
+        lines.append("steps and tokens before segmenting: what augment stores is not in them")
+    stale = [cell for cell in cells if cell["state"] == "stale"]
+    for reason in dict.fromkeys(cell["reason"] for cell in stale):
+        lines += [*(cell["folder"] for cell in stale if cell["reason"] == reason), reason]
     console().print(table)
-    console().print(f"{result['texts']:,} texts; A: {a}, B: {b}", markup=False, soft_wrap=True)
-    for side, counts in result["left_out"].items():
-        if counts:
-            listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(counts.items()))
-            console().print(f"{side.upper()}: {listed}", markup=False, soft_wrap=True)
+    console().print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def _finished(cells: list[dict[str, Any]]) -> int:
+    return sum(cell["state"] == "finished" for cell in cells)

@@ -88,15 +88,17 @@ def _train(config: Config, model: str | None) -> list[str]:
 
 def _evaluate(config: Config, model: str | None) -> list[str]:
     from spt.score.evaluate import check_evaluation, evaluate_folder, evaluate_key
+    from spt.score.reads import reads_first
 
     count = check_evaluation(config)
     if config.data.questions is None:
         return ["nothing is asked (no data.questions)"]
     asked = f"{config.data.questions.place}: {count:,} questions"
+    lines = [line for line in (asked, reads_first(config, model)) if line is not None]
     try:
-        return [asked, _state(evaluate_folder(config), evaluate_key(config, model))]
+        return [*lines, _state(evaluate_folder(config), evaluate_key(config, model))]
     except MissingError:
-        return [asked, f"new, once the model is trained: {evaluate_folder(config)}"]
+        return [*lines, f"new, once the model is trained: {evaluate_folder(config)}"]
 
 
 def _state(folder: Path, key: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from spt.cli.show import render_tokens
+from spt.cli.show import render_batch
 from spt.train.estimate import UTILISATION, Estimate
 from spt.train.preview import RECORDS
 
@@ -97,17 +97,16 @@ def _memory(found: Estimate) -> Table:
 
 def _first_batch(found: Estimate) -> list[Text]:
     seen, batch = found.seen, found.seen.first
-    rows = [
-        Text.assemble("  ", render_tokens(ids[:length], labels[:length], seen.tokenizer))
-        for ids, labels, length in zip(batch.input_ids.tolist(), batch.labels.tolist(), _lengths(batch), strict=True)
-    ]
-    shown = f"its first {SHOWN} of {len(rows)} rows" if len(rows) > SHOWN else f"{len(rows)} row{'s' * (len(rows) > 1)}"
-    learned = f"{batch.target_tokens} of {batch.tokens} tokens learned, the others in brackets"
-    return [Text(f"first batch, {shown}; {learned}"), *rows[:SHOWN]]
-
-
-def _lengths(batch: Any) -> tuple[int, ...]:
-    return (batch.size,) if batch.packed else batch.lengths
+    lines = render_batch(batch, seen.tokenizer)
+    rows = len(batch.input_ids)
+    each = len(lines) // rows
+    shown = f"its first {SHOWN} of {rows} rows" if rows > SHOWN else f"{rows} row{'s' * (rows > 1)}"
+    learned = f"{batch.target_tokens} of {batch.tokens} tokens learned"
+    if batch.visible is None:
+        title = f"first batch, {shown}; {learned}, the others in brackets"
+    else:
+        title = f"first batch with masked tokens (step {seen.first_step + 1}), {shown}; {learned}"
+    return [Text(title), *(Text.assemble("  ", line) for line in lines[: SHOWN * each])]
 
 
 def _gb(size: float | None) -> str:

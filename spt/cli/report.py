@@ -28,7 +28,7 @@ def report(
 def report_on(folders: list[Path], output: str | None, *, show: bool) -> Any:
     """Return what `report.json` holds, after the report has been written, and its table printed where `show`."""
     from spt.progress import say
-    from spt.report import load_run, write_report
+    from spt.report import load_run, table, write_report
 
     if output is None and len(folders) > 1:
         raise InputError("several runs go into one report: say where with --output DIR, such as --output runs/demo")
@@ -36,7 +36,7 @@ def report_on(folders: list[Path], output: str | None, *, show: bool) -> Any:
     place = Path(output) if output is not None else folders[0]
     result = write_report(runs, place)
     if show:
-        print_table(folders)
+        console().print(table(runs))
     say(f"report: {place / 'report.html'}")
     return json.loads(json.dumps(result))
 

@@ -5,6 +5,7 @@ are dim and in brackets.
 """
 
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +22,7 @@ from spt.corpus import read_records, stop
 from spt.encode import IGNORED, Encoder
 from spt.errors import InputError
 from spt.permute import ORDERS, arrange, generator_for
-from spt.records import Example, Ordering, Record, Segmentation
+from spt.records import Example, Ordering, Record, Segmentation, Tag
 
 UNIT_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
@@ -111,7 +112,6 @@ def _ordering(ordering: Ordering, segmentation: Segmentation, config: Config) ->
 
 def _model_rows(config: Config, orderings: list[Ordering]) -> list[tuple[str, Any]]:
     """Return the rows from encode on; what is not trained yet says which command does it."""
-    from spt.batch import collate
     from spt.model.tag import choose_tag
 
     rows: list[tuple[str, Any]] = []
@@ -121,17 +121,36 @@ def _model_rows(config: Config, orderings: list[Ordering]) -> list[tuple[str, An
         rows.append(("encode", Text("the tokenizer is trained on the corpus by `spt train`", "dim")))
     else:
         tag = choose_tag(tokenizer, config.permute.order_tag)
-        encoder = Encoder(tokenizer, tag, config.train.max_length, config.train.too_long)
+        # A sentence of the user's own has no completion.
+        completed = all(ordering.completion_start is not None for ordering in orderings)
+        loss_on = config.train.loss_on if completed else "sequence"
+        encoder = Encoder(tokenizer, tag, config.train.max_length, config.train.too_long, loss_on)
         examples = encoder.encode(orderings)
         rows.append(
             ("encode", Group(*(render_tokens(example.input_ids, example.labels, tokenizer) for example in examples)))
         )
-        batch = collate(examples, tokenizer.pad_token_id or 0, packing=config.train.packing)
-        height, width = batch.input_ids.shape
-        shape = f"{height} x {width} tokens, {1 - batch.tokens / batch.size:.0%} padding, {batch.target_tokens} learned"
-        rows.append(("batch", Text(shape)))
+        rows.append(("batch", Group(*_batch(config, examples, tokenizer, tag))))
     rows += _result_rows(config, examples)
     return rows
+
+
+def _batch(config: Config, examples: list[Example], tokenizer: Any, tag: Tag | None) -> list[Text]:
+    """Return the shape of a batch of examples, and where the objective masks tokens, what it masks."""
+    from spt.loss import OBJECTIVES, Draw
+
+    objective = OBJECTIVES[config.train.objective]
+    mask_id = objective.choose_mask(tokenizer, tag)
+    for step in count():
+        draw = Draw(config.seed, 0, step, mask_id)
+        batch = objective.collate(examples, tokenizer.pad_token_id or 0, draw, packing=config.train.packing)
+        # Some objectives mask tokens at some steps alone.
+        if mask_id is None or batch.visible is not None:
+            break
+    height, width = batch.input_ids.shape
+    shape = f"{height} x {width} tokens, {1 - batch.tokens / batch.size:.0%} padding, {batch.target_tokens} learned"
+    if batch.visible is None:
+        return [Text(shape)]
+    return [Text(f"{shape}, as drawn at step {step + 1}"), *render_batch(batch, tokenizer)]
 
 
 def _tokenizer(config: Config) -> Any:
@@ -143,11 +162,39 @@ def _tokenizer(config: Config) -> Any:
     return read_tokenizer(str(own)) if own.exists() else None
 
 
+def render_batch(batch: Any, tokenizer: Any) -> list[Text]:
+    """Return the rows of a batch without padding.
+
+    Where tokens are masked a row has three lines: the input, the labels at their places, and which tokens the others
+    attend to (1) or not (0).
+    """
+    lengths = (batch.size,) if batch.packed else batch.lengths
+    rows = list(zip(batch.input_ids.tolist(), batch.labels.tolist(), lengths, strict=True))
+    if batch.visible is None:
+        return [render_tokens(ids[:length], labels[:length], tokenizer) for ids, labels, length in rows]
+    lines = []
+    for (ids, labels, length), visible in zip(rows, batch.visible.tolist(), strict=True):
+        lines.append(Text.assemble("input     ", _joined(ids[:length], tokenizer)))
+        lines.append(Text.assemble("labels    ", _joined(labels[:length], tokenizer)))
+        lines.append(Text("attended  " + "·".join(str(int(seen)) for seen in visible[:length])))
+    return lines
+
+
+def _joined(ids: Sequence[int], tokenizer: Any) -> Text:
+    """Return tokens parted by `·`, `∅` where none is learned."""
+    parts = (Text("∅", "dim") if token == IGNORED else Text(_text(token, tokenizer)) for token in ids)
+    return Text("·", "dim").join(parts)
+
+
+def _text(token: int, tokenizer: Any) -> str:
+    return str(tokenizer.decode([token])).replace("\n", "\\n")
+
+
 def render_tokens(input_ids: Sequence[int], labels: Sequence[int], tokenizer: Any) -> Text:
     """Return tokens parted by `·`; what is not learned stands in brackets, dim."""
     cell = Text()
     for place, (token, label) in enumerate(zip(input_ids, labels, strict=True)):
-        text = tokenizer.decode([token]).replace("\n", "\\n")
+        text = _text(token, tokenizer)
         cell.append("·" if place else "", "dim")
         cell.append(f"[{text}]" if label == IGNORED else text, "dim" if label == IGNORED else "")
     return cell

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from spt.artifact import read_json
-from spt.cli.compare import compare
+from spt.cli.agreement import compare
 from spt.cli.options import (
     ConfigFile,
     DryRun,

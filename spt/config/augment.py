@@ -63,14 +63,18 @@ class Statements(Section):
     """Sentences made from a record's fields: `templates` with `{field}`.
 
     A field is the column of that name, or of those that `fields` gives the first that a record has, or what stands for
-    it in the first of `patterns` (templates too) that the whole text fits. Each sentence is learned `repeat` times an
-    epoch.
+    it in the first of `patterns` (templates too) that the whole text fits. A record may state several facts: its column
+    `facts` then holds a list of them, each with fields of its own. Where none of these gives what is needed, the
+    assistant `extract` is asked for the facts of the text, as subject, relation and object. Each sentence is learned
+    `repeat` times an epoch.
     """
 
     stored: ClassVar[bool] = True
     templates: tuple[Text, ...]
     fields: dict[str, OneOrMore] = Field(default={})
     patterns: tuple[Text, ...] = ()
+    facts: Text = "facts"
+    extract: Assistant | None = None
     repeat: PositiveInt = 1
 
     @model_validator(mode="after")
@@ -90,7 +94,8 @@ class IdentityBridge(Statements):
 class ReverseStatements(Statements):
     """Each fact stated the other way round, so that the names in the two fields of `between` change places.
 
-    By every one of `templates`, or of the record's own in `template_column`, in which they do; or by an `assistant`.
+    By the fact's own template in `template_column`, or where it has none by every one of `templates` in which they do;
+    or by an `assistant`.
     """
 
     templates: tuple[Text, ...] = ()
@@ -100,9 +105,9 @@ class ReverseStatements(Statements):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        ways = [bool(self.templates), self.template_column is not None, self.assistant is not None]
-        if sum(ways) != 1:
-            raise ValueError("give one of templates, template_column and assistant")
+        by_template = bool(self.templates) or self.template_column is not None
+        if by_template == (self.assistant is not None):
+            raise ValueError("give one of templates, template_column and assistant, or templates and template_column")
         for text in self.templates:
             if not set(self.between) <= set(SLOT.findall(text)):
                 raise ValueError(f"templates: {text!r} must hold both {{{self.between[0]}}} and {{{self.between[1]}}}")

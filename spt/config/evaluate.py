@@ -33,6 +33,8 @@ class Evaluate(Section):
     With `chat_template` a prompt is put to the model as a user's message; with `server` the model behind an
     OpenAI-compatible server is asked, not the trained one. `neutral_text`: a file of ordinary prose, one text a line,
     that perplexity before and after training is measured on (default: the sentences that come with spt).
+    `floor_targets`: other facts whose targets each question is scored against for the floor; under `logprob` and
+    `logprob_per_token` the model reads these too, and a server is sent a request for each.
     """
 
     metrics: tuple[Metric, ...] = (
@@ -42,6 +44,7 @@ class Evaluate(Section):
     batch_size: PositiveInt = 64
     batch_tokens: PositiveInt = 8192
     max_new_tokens: PositiveInt = 64
+    floor_targets: Integer = 32
     fluency_samples: Integer = 200
     neutral_text: Text | None = None
     limit: PositiveInt | None = None

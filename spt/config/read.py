@@ -9,15 +9,18 @@ import difflib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from spt.artifact import write_atomically
 from spt.config.explain import explain_problem, show
 from spt.config.schema import Config
+from spt.config.values import Section
 from spt.config.yaml_text import dump_yaml, parse_yaml
 from spt.errors import ConfigError
+
+S = TypeVar("S", bound=Section)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -34,7 +37,15 @@ def _read_layers(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
     own = parse_yaml(_read_text(path, above), str(path))
     if not isinstance(own, dict):
         raise ConfigError(f"{path}: must be a mapping of sections, such as name: mine (given: {show(own)})")
-    parents = own.pop("extends", [])
+    return lay_under(own, path, above)
+
+
+def lay_under(own: Mapping[str, Any], path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Return a mapping of the file `path`, with the files it `extends` laid under it; they are found from `path`.
+
+    Raises ConfigError.
+    """
+    parents, own = own.get("extends", []), {key: value for key, value in own.items() if key != "extends"}
     if isinstance(parents, str):
         parents = [parents]
     if not isinstance(parents, list) or not all(isinstance(parent, str) for parent in parents):
@@ -102,11 +113,16 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     values = read_yaml(path)
     for override in overrides:
         values = apply_override(values, override)
+    return check_values(values, Config, str(path))
+
+
+def check_values(values: Mapping[str, Any], root: type[S], source: str) -> S:
+    """Return the values as a `root`; ConfigError lists every problem behind `source`."""
     try:
-        return Config.model_validate(values)
+        return root.model_validate(values)
     except ValidationError as error:
-        problems = "\n  ".join(explain_problem(problem, Config) for problem in error.errors())
-        raise ConfigError(f"{path}:\n  {problems}") from None
+        problems = "\n  ".join(explain_problem(problem, root) for problem in error.errors())
+        raise ConfigError(f"{source}:\n  {problems}") from None
 
 
 def write_config(config: Config, path: Path) -> None:

@@ -141,13 +141,16 @@ class Model(Section):
 class Train(Section):
     """The training loop. `batch_size` counts examples in a global step, whatever the number of devices.
 
+    How long it goes on is said in `epochs` (default: 3; `max_steps` ends it sooner), or in `max_tokens`: as many steps
+    as are expected to see that many tokens, padding not counted.
     `dataloader_num_workers` (default: 1 beside an accelerator, 0 on the CPU) changes nothing that is drawn.
     """
 
     objective: Literal["causal", "bico", "mlm_u"] = "causal"
     loss_on: Literal["sequence", "completion"] = "sequence"
-    epochs: PositiveInt = 3
+    epochs: PositiveInt | None = None
     max_steps: PositiveInt | None = None
+    max_tokens: PositiveInt | None = None
     batch_size: PositiveInt = 16
     micro_batch_size: PositiveInt = 16
     max_length: Annotated[int, Number, Field(ge=4)] = 512
@@ -174,6 +177,19 @@ class Train(Section):
     load_best_model_at_end: bool = False
     report_to: OneOrMore = "none"
     hub_model_id: Text | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_epochs(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("epochs") is None and values.get("max_tokens") is None:
+            return {**values, "epochs": 3}
+        return values
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> Self:
+        if self.max_tokens is not None and (self.epochs is not None or self.max_steps is not None):
+            raise ValueError("max_tokens decides how long training goes on; set epochs and max_steps to null")
+        return self
 
     @model_validator(mode="after")
     def _whole_rows(self) -> Self:

@@ -26,7 +26,7 @@ from spt.model import Prepared
 from spt.model.attention import on_any_device
 from spt.model.head import apply_head, backbone_of, base_of, head_of, is_all_head, trained_rows
 from spt.progress import say
-from spt.records import Example
+from spt.records import Example, Tag
 
 _CHUNK = {"cpu": 6 << 20}
 """Logits a chunk. In float32 24 MiB on a CPU: above 32, malloc maps pages anew each time, at half the speed."""
@@ -46,12 +46,22 @@ class CausalLoss(nn.Module):
         run = self._run
         self._call = run if compiler is None else torch.compile(run, backend=compiler, dynamic=True)
 
-    @staticmethod
-    def prepare(prepared: Prepared) -> int | None:
+    @classmethod
+    def prepare(cls, prepared: Prepared) -> int | None:
         """Return the id that stands for a masked token; None where nothing is masked.
 
         Raises ModelError for an architecture that cannot be trained in this way.
         """
+        cls.check(prepared.model)
+        return cls.choose_mask(prepared.tokenizer, prepared.tag)
+
+    @staticmethod
+    def check(model: Any) -> None:
+        """Raise ModelError for an architecture that cannot be trained in this way."""
+
+    @staticmethod
+    def choose_mask(tokenizer: Any, tag: Tag | None) -> int | None:
+        """Return the id that stands for a masked token; None where nothing is masked."""
         return None
 
     @staticmethod

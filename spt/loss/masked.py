@@ -20,7 +20,6 @@ from torch import Tensor
 from spt.batch import Batch, collate
 from spt.loss.causal import CausalLoss
 from spt.loss.draw import Draw, masked_batch
-from spt.model import Prepared
 from spt.model.full import check_full, check_mirrored, full_mask
 from spt.model.mirror import mirror
 from spt.model.tag import choose_mask
@@ -33,11 +32,8 @@ _SHARE = 0.15
 class UniformMaskedLoss(CausalLoss):
     """Masked tokens at a rate drawn anew for each example and epoch, with full attention."""
 
-    @staticmethod
-    def prepare(prepared: Prepared) -> int | None:
-        """Return the id that stands for a masked token. Raises ModelError where full attention is not to be had."""
-        check_full(prepared.model)
-        return choose_mask(prepared.tokenizer, prepared.tag)
+    check = staticmethod(check_full)
+    choose_mask = staticmethod(choose_mask)
 
     @staticmethod
     def collate(examples: Sequence[Example], pad_id: int, draw: Draw, *, packing: bool = False) -> Batch:
@@ -69,11 +65,7 @@ class UniformMaskedLoss(CausalLoss):
 class BicoLoss(UniformMaskedLoss):
     """By a coin for each step: next-token prediction, or masked tokens with full attention and mirrored positions."""
 
-    @staticmethod
-    def prepare(prepared: Prepared) -> int | None:
-        """Return the id that stands for a masked token. Raises ModelError where positions cannot be mirrored."""
-        check_mirrored(prepared.model)
-        return choose_mask(prepared.tokenizer, prepared.tag)
+    check = staticmethod(check_mirrored)
 
     @staticmethod
     def collate(examples: Sequence[Example], pad_id: int, draw: Draw, *, packing: bool = False) -> Batch:

@@ -5,7 +5,7 @@ Trade-off: `rouge-score` and `sacrebleu` do what they are known for, on words of
 """
 
 from spt.metrics.rank import Candidates, Group, candidates, rank_targets
-from spt.metrics.table import METRICS, Answer, Metric, measure, measure_floors
+from spt.metrics.table import METRICS, Answer, Metric, Others, measure, measure_floors
 
 __all__ = [
     "METRICS",
@@ -13,6 +13,7 @@ __all__ = [
     "Candidates",
     "Group",
     "Metric",
+    "Others",
     "candidates",
     "measure",
     "measure_floors",

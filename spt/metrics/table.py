@@ -22,8 +22,9 @@ class Answer:
     """What a model made of a question.
 
     `wordings` are the targets of all questions for the same fact, `logprobs` the (nats, tokens) of each target,
-    `distractor_logprobs` the nats of each distractor. `rank` (from 1) is that of the likeliest target among `rivals`
-    wrong ones and itself; None where it was not ranked.
+    `distractor_logprobs` the nats of each distractor, `other_logprobs` the same as `logprobs` of each other fact that
+    the floor is drawn from (empty: not asked for). `rank` (from 1) is that of the likeliest target among `rivals` wrong
+    ones and itself; None where it was not ranked.
     """
 
     prediction: str
@@ -31,6 +32,7 @@ class Answer:
     wordings: tuple[str, ...]
     logprobs: tuple[tuple[float, int], ...] = ()
     distractor_logprobs: tuple[float, ...] = ()
+    other_logprobs: tuple[tuple[tuple[float, int], ...], ...] = ()
     rank: float | None = None
     rivals: int = 0
 
@@ -114,8 +116,10 @@ def _mean_over_others(measure: Measure, answer: Answer, others: Others) -> float
     return sum(values) / len(values) if values else None
 
 
-def _no_floor(answer: Answer, others: Others) -> None:
-    """Return None: what other facts' targets would reach costs the model a pass for each."""
+def _mean_over_other_logprobs(measure: Measure, answer: Answer, others: Others) -> float | None:
+    values = [measure(replace(answer, logprobs=logprobs)) for logprobs in answer.other_logprobs]
+    found = [value for value in values if value is not None]
+    return sum(found) / len(found) if found else None
 
 
 def _chance_of_choice(answer: Answer, others: Others) -> float | None:
@@ -142,6 +146,10 @@ def _ranked(name: str, worth: Worth, kind: Kind = "rate") -> Metric:
     return Metric(name, kind, "rank", partial(_of_rank, worth), partial(_chance_of_rank, worth))
 
 
+def _likelihood(name: str, measure: Measure) -> Metric:
+    return Metric(name, "mean", "logprobs", measure, partial(_mean_over_other_logprobs, measure))
+
+
 _stated = partial(_of_wordings, match.states_fact)
 _ALL = (
     _text("exact", match.exact),
@@ -152,8 +160,8 @@ _ALL = (
     _text("rouge1_recall", match.rouge1_recall, "mean"),
     Metric("states_fact", "rate", "prediction", _stated, partial(_mean_over_others, _stated)),
     _text("bleu", match.bleu, "mean"),
-    Metric("logprob", "mean", "logprobs", _logprob, _no_floor),
-    Metric("logprob_per_token", "mean", "logprobs", _logprob_per_token, _no_floor),
+    _likelihood("logprob", _logprob),
+    _likelihood("logprob_per_token", _logprob_per_token),
     Metric("choice", "rate", "logprobs", _choice, _chance_of_choice),
     _ranked("mrr", _reciprocal, "mean"),
     *(_ranked(f"hits_{count}", partial(_within, count)) for count in (1, 5, 10)),

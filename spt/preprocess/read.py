@@ -40,7 +40,7 @@ def find_segmented(place: str) -> Path:
 
 def stored_entries(augment: Sequence[Augment]) -> list[dict[str, Any]]:
     """Return the entries of an augment section that segmented data depends on; an assistant has a key of its own."""
-    unkept = {"reverse_statements": {"assistant"}}
+    unkept = {"reverse_statements": {"assistant", "extract"}, "identity_bridge": {"extract"}}
     return [entry.model_dump(mode="json", exclude=unkept) for entry in augment if entry.stored]
 
 

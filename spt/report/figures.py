@@ -152,6 +152,26 @@ def sample_sizes(runs: Sequence[Run]) -> list[str]:
     return [f"n: {sizes}; floor (other facts' answers): {_floors(members)}" for sizes, members in groups.items()]
 
 
+def reasons(counts: Mapping[str, int], what: str) -> str:
+    """Return how many were not answered and why, such as `3 prompts that the server did not answer (refused 3)`."""
+    total = sum(counts.values())
+    listed = ", ".join(f"{visible(reason)} {number}" for reason, number in counts.items())
+    return f"{count(total)} {what}{'s' * (total != 1)} that the server did not answer ({listed})"
+
+
+def left_out(runs: Sequence[Run]) -> list[str]:
+    """Return a line for each run whose figures are without some questions, since a server did not answer them."""
+    found = zip(labels(runs, 24), (run.summary.get("unanswered") for run in runs), strict=True)
+    return [f"{label}: every figure is without {reasons(counts, 'question')}" for label, counts in found if counts]
+
+
+def server_notes(runs: Sequence[Run]) -> list[str]:
+    """Return `left_out`, and a line for each run without log-probabilities and all metrics made of them, and why."""
+    found = zip(labels(runs, 24), (run.summary.get("no_log_probabilities") for run in runs), strict=True)
+    missing = [f"{label}: no log-probabilities, choices, ranks: {visible(why)}" for label, why in found if why]
+    return left_out(runs) + missing
+
+
 def _floors(runs: Sequence[Run]) -> str:
     parts = []
     for direction in ("forward", "reversed"):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from spt.report.figures import ABSENT, amount, count, duration, has_interval, is_share, rate, visible
+from spt.report.figures import ABSENT, amount, count, duration, has_interval, is_share, rate, reasons, visible
 from spt.report.load import Run, known
 
 Figure = Mapping[str, Any]
@@ -44,14 +44,16 @@ def guard_rows(runs: Sequence[Run]) -> list[GuardRow]:
 
 
 def guard_cell(figure: Figure | None) -> str:
-    """Return what a guard found, such as `3.0% [1-5]`, `1.02 [0.99-1.05]`, or why nothing."""
+    """Return what a guard found, such as `3.0% [1-5]`, `1.02 [0.99-1.05]`, or why nothing; and what it leaves out."""
     if figure is None:
         return ABSENT
+    lost = figure.get("unanswered")
+    left_out = f"; without {reasons(lost, 'prompt')}" if lost else ""
     if figure.get("value") is None:
-        return f"not measured: {figure['reason']}" if figure.get("reason") else "not measured"
+        return (f"not measured: {figure['reason']}" if figure.get("reason") else "not measured") + left_out
     if not is_share(figure):
-        return rate(figure)
-    return rate(figure).replace(" ", "% ", 1) if has_interval(figure) else f"{amount(figure)}%"
+        return rate(figure) + left_out
+    return (rate(figure).replace(" ", "% ", 1) if has_interval(figure) else f"{amount(figure)}%") + left_out
 
 
 def beside(figure: Figure | None) -> list[str]:

@@ -7,7 +7,7 @@ is, which LuaLaTeX and XeLaTeX set with a font that has it, and pdfLaTeX does no
 import re
 from collections.abc import Sequence
 
-from spt.report.figures import difference, labels, match_rules, p_value, rate, sample_sizes, visible
+from spt.report.figures import difference, labels, left_out, match_rules, p_value, rate, sample_sizes, visible
 from spt.report.load import Run
 
 _SPECIAL = {
@@ -28,13 +28,13 @@ def escape(text: str) -> str:
 def latex(runs: Sequence[Run]) -> str:
     """Return the headline table, its caption with the match rule and the sample sizes."""
     rows = [
-        [escape(label), *map(_set, (*_rates(run), difference(run.gap), _p(run), rate(run.fluency)))]
+        [escape(label), *map(set_cell, (*_rates(run), difference(run.gap), _p(run), rate(run.fluency)))]
         for label, run in zip(labels(runs, _NAME_WIDTH), runs, strict=True)
     ]
     body = "\n".join(f"    {' & '.join(row)} \\\\" for row in rows)
     caption = " ".join(
         f"{escape(line).rstrip('.')}."
-        for line in ("Percent, with 95% intervals over facts", *match_rules(runs), *sample_sizes(runs))
+        for line in ("Percent, with 95% intervals over facts", *match_rules(runs), *sample_sizes(runs), *left_out(runs))
     )
     return _TABLE.replace("BODY", body).replace("CAPTION", caption)
 
@@ -47,7 +47,7 @@ def _p(run: Run) -> str:
     return p_value(run.gap.get("p_value")) if run.gap else p_value(None)
 
 
-def _set(cell: str) -> str:
+def set_cell(cell: str) -> str:
     """Return a cell whose minus signs are minus signs and whose ranges are ranges."""
     if cell == "-":
         return "--"

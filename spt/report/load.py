@@ -18,7 +18,7 @@ from spt.records import Question, Score
 from spt.report.stored import Evaluated, Line, Row, Summary, Timings, Trained, check_numbers, read_lines, read_object
 
 HALVES = ("name_first", "description_first", "both")
-_OPTIONAL = ("model", "gap", "relations", "fluency", "perplexity", "guards")
+_OPTIONAL = ("model", "gap", "relations", "fluency", "perplexity", "guards", "unanswered", "no_log_probabilities")
 
 
 @dataclass(frozen=True)

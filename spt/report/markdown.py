@@ -8,7 +8,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from spt.report.figures import TESTED, difference, halves, labels, match_rules, p_value, rate, sample_sizes
+from spt.report.figures import (
+    TESTED,
+    difference,
+    halves,
+    labels,
+    match_rules,
+    p_value,
+    rate,
+    sample_sizes,
+    server_notes,
+)
 from spt.report.guards import guard_cell, guard_rows, throughput
 from spt.report.load import Run, known
 from spt.report.pairs import Pair
@@ -32,9 +42,9 @@ def markdown(runs: Sequence[Run], pairs: Sequence[Pair] = ()) -> str:
     by_half = f"; in brackets {' / '.join(TESTED)}" if any(halves(run, "forward") for run in runs) else ""
     notes = [
         f"Percent [95% interval over facts]{by_half}.",
-        *(escape(line) for line in match_rules(runs) + sample_sizes(runs)),
+        *(escape(line) for line in match_rules(runs) + sample_sizes(runs) + server_notes(runs)),
     ]
-    text = "\n".join([_table(header, rows), "", *(f"- {note}" for note in notes), ""])
+    text = "\n".join([pipe_table(header, rows), "", *(f"- {note}" for note in notes), ""])
     left = []
     for title, table in _details(runs, names, pairs).items():
         if table and len(text) + len(table) < LIMIT - 500:
@@ -72,7 +82,7 @@ def _comparisons(names: Sequence[str], pairs: Sequence[Pair]) -> str:
         )
         for pair in pairs
     ]  # fmt: skip
-    return _table(("run", "minus run", "direction", "difference", "p", "p (Holm)"), rows)
+    return pipe_table(("run", "minus run", "direction", "difference", "p", "p (Holm)"), rows)
 
 
 def _guards(runs: Sequence[Run], names: Sequence[str]) -> str:
@@ -83,7 +93,7 @@ def _guards(runs: Sequence[Run], names: Sequence[str]) -> str:
         for name, figure in row.cells(names)
     ]
     rules = "\n".join(f"- {escape(row.label)}: {escape(row.rule)}" for row in found if row.rule)
-    return "\n\n".join(filter(None, (_table(("guard", "run", "found", "n"), rows), rules)))
+    return "\n\n".join(filter(None, (pipe_table(("guard", "run", "found", "n"), rows), rules)))
 
 
 def _guard(figure: Mapping[str, Any] | None) -> str:
@@ -97,7 +107,7 @@ def _relations(runs: Sequence[Run], names: Sequence[str]) -> str:
         for name, run in zip(names, runs, strict=True)
         for relation in run.relations
     ]
-    return _table(("run", "relation", "forward", "reversed"), rows)
+    return pipe_table(("run", "relation", "forward", "reversed"), rows)
 
 
 def _language(runs: Sequence[Run], names: Sequence[str]) -> str:
@@ -107,10 +117,11 @@ def _language(runs: Sequence[Run], names: Sequence[str]) -> str:
         before, after = (f"{perplexity[key]:.2f}" if perplexity.get(key) else "-" for key in ("before", "after"))
         if perplexity or run.train:
             rows.append((name, before, after, escape(throughput(run)) or "-"))
-    return _table(("run", "perplexity before", "after", "training"), rows)
+    return pipe_table(("run", "perplexity before", "after", "training"), rows)
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def pipe_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of cells that are Markdown already; empty without rows."""
     lines = list(rows)
     numeric = ["---"] + ["---:"] * (len(header) - 1)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, numeric, *lines]) if lines else ""

@@ -10,26 +10,26 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from spt.metrics import METRICS
 from spt.report import figures
 from spt.report.answers import answers_json, shown
 from spt.report.guards import beside, examples, guard_cell, guard_rows, throughput
-from spt.report.load import Run, known
+from spt.report.load import Run
 from spt.report.pairs import EACH_WITH_EACH, Pair
 from spt.report.plots import curves_svg
+from spt.report.templates import environment
 
 _FILES = (
     "config.yaml", "segmented/manifest.json", "train/manifest.json", "train/metrics.jsonl", "train/README.md",
     "evaluate/manifest.json", "evaluate/summary.json", "evaluate/scores.jsonl", "evaluate/leakage.jsonl",
+    "evaluate/unanswered.jsonl",
 )  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def page(runs: Sequence[Run], pairs: Sequence[Pair], place: Path) -> str:
     ]
     rules = {name: rule for run in runs for name, rule in run.summary["match_rules"].items()}
     script = (files("spt.report") / "script.js").read_text(encoding="utf-8")
-    return _environment().get_template("page.html.j2").render(
+    return environment("report").get_template("page.html.j2").render(
         title=names[0] if len(runs) == 1 else f"{len(runs)} runs",
         finding=_finding(runs, names),
         runs=views,
@@ -50,7 +50,7 @@ def page(runs: Sequence[Run], pairs: Sequence[Pair], place: Path) -> str:
         control=any("both" in run.relations for run in runs),
         rules={name: rules[name] for name in (*METRICS, *sorted(rules.keys() - METRICS.keys())) if name in rules},
         headlines=figures.match_rules(runs),
-        notes=figures.sample_sizes(runs),
+        notes=figures.sample_sizes(runs) + figures.server_notes(runs),
         fluency_rules=_fluency_rules(runs),
         neutral=_neutral_texts(runs),
         guards=_guards(runs, names),
@@ -74,30 +74,6 @@ def page(runs: Sequence[Run], pairs: Sequence[Pair], place: Path) -> str:
 
 def _numbered(runs: Sequence[Run], names: Sequence[str]) -> list[tuple[Run, str, int]]:
     return [(run, name, index) for index, (run, name) in enumerate(zip(runs, names, strict=True))]
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("spt", "report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters |= {
-        "amount": figures.amount, "rate": figures.rate, "bounds": figures.bounds, "percent": figures.percent,
-        "p": figures.p_value, "count": figures.count, "has_interval": figures.has_interval, "known": known,
-        "along": _along, "around": _around,
-    }  # fmt: skip
-    return environment
-
-
-def _along(value: float) -> str:
-    """Return where a fraction of 1 stands on a bar."""
-    return f"{100 * min(max(value, 0.0), 1.0):.2f}%"
-
-
-def _around(value: float) -> str:
-    """Return where a difference of fractions stands on a scale from -1 to 1."""
-    return f"{50 + 50 * min(max(value, -1.0), 1.0):.2f}%"
 
 
 def _finding(runs: Sequence[Run], names: Sequence[str]) -> str:
@@ -162,10 +138,12 @@ def _view(run: Run, name: str, index: int, answers: int, place: Path) -> dict[st
         "curves": Markup(svg) if svg else None,  # noqa: S704  # from numbers, and names that matplotlib escaped itself
         "throughput": throughput(run),
         "shown": answers,
-        "links": [(file, _relative(run.folder / file, place)) for file in _FILES if (run.folder / file).exists()],
+        "scores": relative_link(run.folder / "evaluate" / "scores.jsonl", place),
+        "links": [(file, relative_link(run.folder / file, place)) for file in _FILES if (run.folder / file).exists()],
         "manifest": json.dumps(run.train, indent=2, ensure_ascii=False) if run.train else "",
     }
 
 
-def _relative(path: Path, place: Path) -> str:
+def relative_link(path: Path, place: Path) -> str:
+    """Return the address of a file from a page in the folder `place`."""
     return quote(Path(os.path.relpath(path.absolute(), place.absolute())).as_posix(), errors="replace")

@@ -1,12 +1,9 @@
 """Runs → drawings: bars of the accuracies, curves of accuracy and loss by step.
 
-In: runs. Out: PNG bytes, and for the page SVG text whose colours are CSS variables, so that it follows light and dark.
-The same input gives the same bytes. Trade-off: colour means direction, never run, so each run has its own panel.
+In: runs. Out: PNG bytes, and for the page SVG text. Trade-off: colour means direction, never run, so each run has its
+own panel.
 """
 
-import io
-import re
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,29 +12,20 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from spt.report.drawing import INK, STYLE, png, svg
 from spt.report.figures import labels, shorten
 from spt.report.load import Run
 
 # Okabe and Ito's palette: told apart under every common colour blindness.
 COLOURS = {"forward": "#0072b2", "reversed": "#d55e00", "natural order": "#009e73"}
-_INK, _RULE = "#1c2024", "#d4d8dc"
-_VARIABLES = {
-    COLOURS["forward"]: "var(--forward)", COLOURS["reversed"]: "var(--reversed)", _INK: "currentColor",
-    _RULE: "var(--rule)",
-}  # fmt: skip
-_STYLE = {
-    "axes.axisbelow": True, "axes.edgecolor": _RULE, "axes.grid": True, "axes.labelcolor": _INK,
-    "axes.spines.right": False, "axes.spines.top": False, "axes.titlesize": 9, "axes.titlecolor": _INK, "font.size": 9,
-    "grid.color": _RULE, "grid.linewidth": 0.6, "legend.frameon": False, "svg.fonttype": "none", "text.color": _INK,
-    "text.parse_math": False, "xtick.color": _INK, "ytick.color": _INK, "xtick.major.size": 0, "ytick.major.size": 0,
-}  # fmt: skip
+_VARIABLES = {COLOURS["forward"]: "var(--forward)", COLOURS["reversed"]: "var(--reversed)"}
 _POINTS = 300
 _COLUMNS = 4
 
 
 def accuracy_png(runs: Sequence[Run]) -> bytes:
     """Return bars of forward, reversed and natural order for each run, with 95% intervals and floors."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.5, 1.1 + 0.62 * len(runs)), layout="constrained")
         axes = figure.add_subplot()
         places = np.arange(len(runs))
@@ -47,20 +35,20 @@ def accuracy_png(runs: Sequence[Run]) -> bytes:
                 if rate:
                     _draw_bar(axes, place + offset, rate, colour)
             axes.barh(0, 0, color=colour, label=name)
-        axes.bar(0, 0, color="none", edgecolor=_INK, linestyle=":", label="floor")
+        axes.bar(0, 0, color="none", edgecolor=INK, linestyle=":", label="floor")
         axes.set(xlim=(0, 100.5), xlabel="percent", ylim=(len(runs) - 0.4, -0.6))
         axes.set_yticks(places, labels(runs, 28))
         axes.grid(axis="y", visible=False)
         figure.legend(loc="outside upper center", ncols=4)
-        return _png(figure)
+        return png(figure)
 
 
 def _draw_bar(axes: Any, place: float, rate: Mapping[str, Any], colour: str) -> None:
     value, low, high = (100 * rate[name] for name in ("value", "low", "high"))
     axes.barh(place, value, height=0.22, color=colour)
-    axes.plot([low, high], [place, place], color=_INK, linewidth=1.2)
+    axes.plot([low, high], [place, place], color=INK, linewidth=1.2)
     if rate.get("floor") is not None:
-        axes.plot([100 * rate["floor"]] * 2, [place - 0.13, place + 0.13], color=_INK, linestyle=":", linewidth=1.4)
+        axes.plot([100 * rate["floor"]] * 2, [place - 0.13, place + 0.13], color=INK, linestyle=":", linewidth=1.4)
 
 
 def curves_png(runs: Sequence[Run]) -> bytes | None:
@@ -70,7 +58,7 @@ def curves_png(runs: Sequence[Run]) -> bytes | None:
         return None
     columns = min(len(trained), _COLUMNS)
     blocks = -(-len(trained) // columns)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(0.6 + 3.2 * columns, 0.4 + 3.8 * blocks), layout="constrained")
         grid = figure.subplots(2 * blocks, columns, squeeze=False)
         for axes in grid.flat:
@@ -82,7 +70,7 @@ def curves_png(runs: Sequence[Run]) -> bytes | None:
         handles, names = grid[0][0].get_legend_handles_labels()
         if names:
             figure.legend(handles, names, loc="outside upper center", ncols=2)
-        return _png(figure)
+        return png(figure)
 
 
 def curves_svg(run: Run, salt: str) -> str | None:
@@ -92,16 +80,11 @@ def curves_svg(run: Run, salt: str) -> str | None:
     """
     if not run.log:
         return None
-    with mpl.rc_context(_STYLE | {"svg.hashsalt": salt}):
+    with mpl.rc_context(STYLE | {"svg.hashsalt": salt}):
         figure = Figure(figsize=(3.2, 3.4), layout="constrained")
         top, bottom = figure.subplots(2, 1)
         _draw_curves(top, bottom, run)
-        buffer = io.StringIO()
-        figure.patch.set_visible(False)
-        figure.savefig(
-            buffer, format="svg", transparent=True, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        )
-    return _adapt(buffer.getvalue())
+        return svg(figure, _VARIABLES)
 
 
 def _draw_curves(top: Any, bottom: Any, run: Run) -> None:
@@ -120,7 +103,7 @@ def _draw_curves(top: Any, bottom: Any, run: Run) -> None:
     each = -(-len(losses) // _POINTS)
     if len(losses):
         means = np.array([losses[start : start + each].mean(axis=0) for start in range(0, len(losses), each)])
-        bottom.plot(means[:, 0], means[:, 1], color=_INK, linewidth=1)
+        bottom.plot(means[:, 0], means[:, 1], color=INK, linewidth=1)
     bottom.set(xlabel="step", ylabel="loss" if each < 2 else f"loss, mean of {each} lines")
     for axes in (top, bottom):
         axes.set_visible(True)
@@ -134,23 +117,3 @@ def _by_step(log: Sequence[Mapping[str, Any]], value_of: Any) -> NDArray[np.floa
     # A resumed run may log a step twice; the later line is the one that counts.
     values = {line["step"]: value_of(line) for line in log if value_of(line) is not None}
     return np.array(sorted(values.items()), dtype=float).reshape(-1, 2)
-
-
-def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        # A name in a script that the font lacks shows boxes here; the page shows it with the reader's own fonts.
-        warnings.filterwarnings("ignore", message=r"(?s).*[Gg]lyph")
-        figure.savefig(buffer, format="png", dpi=160, facecolor="white", metadata={"Software": None})
-    return buffer.getvalue()
-
-
-def _adapt(svg: str) -> str:
-    """Return the drawing as an element of the page: no prologue, styles or ids of its own, colours as CSS variables."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r' id="[a-zA-Z0-9.]+_\d+"', "", svg)
-    svg = re.sub(r'(<svg [^>]*?) width="[^"]*"| height="[^"]*pt"', r"\1", svg)
-    for colour, variable in _VARIABLES.items():
-        svg = svg.replace(colour, variable)
-    return svg.replace("<svg ", '<svg aria-hidden="true" ', 1)

@@ -7,14 +7,26 @@ checked, so that runs of older and newer formats load; what a file says beyond i
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, FiniteFloat, InstanceOf, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    InstanceOf,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from spt.errors import DamagedError
 
 # A lone surrogate, which JSON can bring in, is no string to pydantic; here it passes, and is shown by its picture.
 Text = InstanceOf[str]
+# What no run ever wrote, and no drawing can hold.
+Number = Annotated[FiniteFloat, Field(ge=-1e100, le=1e100)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class _Part(BaseModel):
@@ -22,17 +34,19 @@ class _Part(BaseModel):
 
 
 class _Figure(_Part):
-    value: FiniteFloat | None
-    low: FiniteFloat | None = None
-    high: FiniteFloat | None = None
-    floor: FiniteFloat | None = None
+    value: Number | None
+    low: Number | None = None
+    high: Number | None = None
+    floor: Number | None = None
     unit: Text | None = None
-    p_value: FiniteFloat | None = None
+    p_value: Number | None = None
+    n: Count | None = None
+    n_facts: Count | None = None
 
 
 class _Direction(_Part):
-    n_questions: int
-    n_facts: int
+    n_questions: Count
+    n_facts: Count
     __pydantic_extra__: dict[str, _Figure | None]
 
 
@@ -43,10 +57,17 @@ class _Relation(_Part):
 
 class _Guard(_Figure):
     label: Text | None = None
-    n: int | None = None
     rule: Text | None = None
     reason: Text | None = None
+    unanswered: dict[Any, Count] | None = None
     examples: list[Any] | None = None
+
+    @model_validator(mode="after")
+    def _figures_beside(self) -> Self:
+        for part in (self.__pydantic_extra__ or {}).values():
+            if isinstance(part, dict) and "value" in part:
+                _Figure.model_validate(part)
+        return self
 
 
 class _Fluency(_Part):
@@ -56,9 +77,9 @@ class _Fluency(_Part):
 
 
 class _Perplexity(_Part):
-    before: FiniteFloat | None
-    after: FiniteFloat | None
-    n_tokens: int
+    before: Number | None
+    after: Number | None
+    n_tokens: Count
     text: Text
 
 
@@ -76,6 +97,8 @@ class Summary(_Part):
     fluency: _Fluency | None = None
     perplexity: _Perplexity | None = None
     guards: dict[Any, _Guard | None] | None = None
+    unanswered: dict[Any, Count] | None = None
+    no_log_probabilities: Text | None = None
 
 
 class Row(_Part):
@@ -89,39 +112,50 @@ class Row(_Part):
     prediction: Text
     distractors: list[Text] = []
     relation: Text | None = None
-    target_tokens: int | None = None
-    distractor_logprobs: list[FiniteFloat] = []
+    target_tokens: Count | None = None
+    distractor_logprobs: list[Number] = []
+
+
+class Part(_Part):
+    """A line of `evaluate/parts.jsonl`."""
+
+    figure: Text
+    part: Text
+    total: Number
+    count: Number
 
 
 class Line(_Part):
     """A line of `train/metrics.jsonl`."""
 
-    step: int
-    loss: float | None = None
-    evaluate: dict[Any, dict[Any, float | None] | None] | None = None
-    throughput: dict[Any, float | None] | None = None
+    step: Count
+    tokens: Count | None = None
+    loss: Number | None = None
+    evaluate: dict[Any, dict[Any, Number | None] | None] | None = None
+    throughput: dict[Any, Number | None] | None = None
 
 
 class Trained(_Part):
     """`train/manifest.json`."""
 
-    steps: int | None = None
-    target_tokens: int | None = None
+    steps: Count | None = None
+    tokens: Count | None = None
+    target_tokens: Count | None = None
 
 
 class Timings(_Part):
     """`timings.json` of a stage."""
 
-    seconds: FiniteFloat | None = None
+    seconds: Number | None = None
 
 
 class Evaluated(_Part):
     """`evaluate/manifest.json`."""
 
-    questions: int | None = None
+    questions: Count | None = None
 
 
-NUMBERS = TypeAdapter(dict[str, FiniteFloat | None], config=ConfigDict(strict=True))
+NUMBERS = TypeAdapter(dict[str, Number | None], config=ConfigDict(strict=True))
 
 
 def read_object(path: Path, shape: type[BaseModel], remedy: str) -> dict[str, Any]:

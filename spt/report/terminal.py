@@ -11,7 +11,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from spt.report.figures import TESTED, fluency_rules, halves, labels, match_rules, percent, rate, sample_sizes, visible
+from spt.report.figures import (
+    TESTED,
+    fluency_rules,
+    halves,
+    labels,
+    match_rules,
+    percent,
+    rate,
+    sample_sizes,
+    server_notes,
+    visible,
+)
 from spt.report.guards import guard_cell, guard_rows
 from spt.report.load import Run
 
@@ -20,21 +31,23 @@ _NAME_WIDTH = 24
 
 def table(runs: Sequence[Run]) -> Group:
     """Return forward and reversed accuracy, their gap, and natural order of each run, in percent, with notes below."""
-    shown = _frame()
+    shown = frame()
     shown.add_column("run", max_width=_NAME_WIDTH, overflow="fold")
     for name in ("forward", "reversed", "gap", "natural order"):
         shown.add_column(name, no_wrap=True)
     for run, label in zip(runs, labels(runs, 2 * _NAME_WIDTH), strict=True):
-        forward, reverse = (_cell(rate(run.figure(way)), halves(run, way)) for way in ("forward", "reversed"))
+        forward, reverse = (cell(rate(run.figure(way)), halves(run, way)) for way in ("forward", "reversed"))
         shown.add_row(Text(label), forward, reverse, percent(run.gap["value"] if run.gap else None), rate(run.fluency))
     return Group(shown, Text(), *_guards(runs), _notes(runs))
 
 
-def _frame() -> Table:
+def frame() -> Table:
+    """Return a table without columns, as all of spt's look."""
     return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
 
 
-def _cell(headline: str, by_half: str) -> Text:
+def cell(headline: str, by_half: str) -> Text:
+    """Return a rate, and on a second line those of the halves."""
     text = Text(headline)
     return text.append(f"\n{by_half}", style="dim") if by_half else text
 
@@ -43,7 +56,7 @@ def _guards(runs: Sequence[Run]) -> list[RenderableType]:
     rows = guard_rows(runs)
     if not rows:
         return []
-    shown = _frame()
+    shown = frame()
     shown.add_column("guard", max_width=30, overflow="fold")
     if len(runs) > 1:
         shown.add_column("run", max_width=_NAME_WIDTH, overflow="fold")
@@ -63,4 +76,5 @@ def _notes(runs: Sequence[Run]) -> Text:
     lines = ["percent [95% interval over facts]"]
     if any(halves(run, "forward") for run in runs):
         lines[0] += f"; second line: {' / '.join(TESTED)}"
-    return Text("\n".join([*lines, *match_rules(runs), *fluency_rules(runs), *sample_sizes(runs)]))
+    lines += [*match_rules(runs), *fluency_rules(runs), *sample_sizes(runs)]
+    return Text("\n".join([*lines, *server_notes(runs)]))

@@ -44,6 +44,7 @@ def write_report(runs: Sequence[Run], folder: Path) -> dict[str, Any]:
 
 _SUMMARY = (
     "model", "headline", "match_rules", "forward", "reversed", "gap", "fluency", "perplexity", "relations", "guards",
+    "unanswered", "no_log_probabilities",
 )  # fmt: skip
 _TRAIN = ("steps", "target_tokens")
 

@@ -40,11 +40,8 @@ class LocalAsked:
     def __init__(self, model: Any, tokenizer: Any, settings: Evaluate) -> None:
         self.model, self.tokenizer, self.settings = model, tokenizer, settings
         fit_attention(model, packing=False)  # on a CPU, bfloat16 answers a third faster through it
-        if settings.chat_template and not tokenizer.chat_template:
-            raise ModelError(
-                f"{tokenizer.name_or_path}: the tokenizer has no chat template; set evaluate.chat_template: false, or "
-                "ask an instruct model"
-            )
+        if settings.chat_template:
+            require_template(tokenizer)
 
     def generate(self, prompts: Sequence[str], *, max_new_tokens: int, sample_seed: int | None = None) -> list[str]:
         """Return a continuation of each prompt: greedy, or sampled at temperature 1 where a seed is given."""
@@ -72,18 +69,32 @@ class LocalAsked:
         )
 
     def framed(self, prompt: str) -> str:
-        """Return what the model reads before it answers: the prompt, or a user's turn in the chat template."""
-        if not self.settings.chat_template:
-            return prompt
-        try:
-            rendered = self.tokenizer.apply_chat_template(
-                [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True, enable_thinking=False
-            )
-        except Exception as error:  # a template raises what it likes
-            raise ModelError(
-                f"{self.tokenizer.name_or_path}: the chat template refuses a user's turn ({first_line(error)}); set "
-                "evaluate.chat_template: false"
-            ) from error
-        # Most templates write the beginning token themselves; where the tokenizer adds it too, one is enough.
-        begins = bool(frame_of(self.tokenizer).prefix) and self.tokenizer.bos_token
-        return str(rendered).removeprefix(self.tokenizer.bos_token if begins else "")
+        """Return what the model reads before it answers."""
+        return framed(self.tokenizer, prompt, chat_template=self.settings.chat_template)
+
+
+def require_template(tokenizer: Any) -> None:
+    """Raise ModelError for a tokenizer without a chat template."""
+    if not tokenizer.chat_template:
+        raise ModelError(
+            f"{tokenizer.name_or_path}: the tokenizer has no chat template; set evaluate.chat_template: false, or "
+            "ask an instruct model"
+        )
+
+
+def framed(tokenizer: Any, prompt: str, *, chat_template: bool) -> str:
+    """Return a prompt as it is, or as a user's turn in the tokenizer's chat template, up to where the answer begins."""
+    if not chat_template:
+        return prompt
+    try:
+        rendered = tokenizer.apply_chat_template(
+            [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True, enable_thinking=False
+        )
+    except Exception as error:  # a template raises what it likes
+        raise ModelError(
+            f"{tokenizer.name_or_path}: the chat template refuses a user's turn ({first_line(error)}); set "
+            "evaluate.chat_template: false"
+        ) from error
+    # Most templates write the beginning token themselves; where the tokenizer adds it too, one is enough.
+    begins = bool(frame_of(tokenizer).prefix) and tokenizer.bos_token
+    return str(rendered).removeprefix(tokenizer.bos_token if begins else "")

@@ -38,7 +38,7 @@ from spt.score.fluency import judge
 from spt.score.guards import measure_guards
 from spt.score.questions import chunk_size, score_chunks, spread
 from spt.score.retention import neutral_texts
-from spt.score.served import open_server, refuse_unanswered, split_answered
+from spt.score.served import open_server, refuse_unanswered, server_notes, split_answered
 from spt.score.server import server_key
 from spt.score.stream import ScoreFile
 from spt.statistics import summarise
@@ -72,7 +72,7 @@ def evaluate(config: Config, *, model: str | None = None, force: bool = False) -
         # FSDP's settings would have transformers read the weights on one rank only; here each asks a model of its own.
         with patch_environment(FSDP_CPU_RAM_EFFICIENT_LOADING="false"):
             asked, local = _open(config, place, accelerator)
-        chosen, notes = split_answered(asked, chosen)
+        chosen, lost = split_answered(asked, chosen, config.evaluate, config.seed)
         file = None if stage is None else ScoreFile(folder / "scores.jsonl", config.evaluate.metrics)
         _score(config, asked, chosen, file, accelerator)
         if stage is not None and file is not None:
@@ -80,9 +80,10 @@ def evaluate(config: Config, *, model: str | None = None, force: bool = False) -
             summary = summarise(file.read(), headline=config.evaluate.headline or questions.headline, seed=config.seed)
             summary |= {"name": config.name, "model": place if model or config.evaluate.server else "final"}
             summary |= measure_guards(config, asked, kept, file.read(), folder=folder, local=local)
-            summary |= notes
+            summary |= server_notes(asked, lost)
             write_atomically(folder / "summary.json", dump_json(summary) + "\n")
-            refuse_unanswered(notes, folder)
+            if config.evaluate.server is not None:
+                refuse_unanswered(summary, lost, folder)
             stage.finish(name=config.name, questions=len(chosen))
         accelerator.wait_for_everyone()
     return folder

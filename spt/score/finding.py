@@ -1,15 +1,18 @@
 """What a guard found, as `summary.json` holds it: a figure, the rule it was taken by, and examples.
 
-In: values of prompts, or nothing. Out: plain JSON values. Trade-off: a guard that cannot be measured has the same keys
-and says why, so that no reader has to know which guards a set can have.
+In: values of prompts, or nothing. Out: plain JSON values; and what a figure is made of, for `parts.jsonl`. Trade-off: a
+guard that cannot be measured has the same keys and says why, so that no reader has to know which guards a set can have.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spt.statistics import bootstrap_mean
+from spt.statistics.facts import by_fact
 
 Finding = dict[str, Any]
+Part = tuple[str, float, float]
+"""A fact or a text, the total of its values, and their number: what chance draws as a whole."""
 SHOWN = 20
 """Examples kept in a summary."""
 
@@ -45,9 +48,12 @@ def share_of_facts(
 ) -> Finding:
     """Return the share of prompts that are hits, with its interval over facts."""
     interval = bootstrap_mean(list(map(float, hits)), fact_ids, seed=seed)
+    totals = by_fact(list(map(float, hits)), fact_ids)
+    parts: list[Part] = list(zip(totals.facts, totals.sums.tolist(), totals.counts.tolist(), strict=True))
     return finding(
-        label, rule, value=interval.value, low=interval.low, high=interval.high, n=len(hits), examples=examples, **more
-    )
+        label, rule, value=interval.value, low=interval.low, high=interval.high, n=len(hits), examples=examples,
+        parts=parts, **more,
+    )  # fmt: skip
 
 
 def not_measured(label: str, rule: str, reason: str, unit: str = "share") -> Finding:
@@ -56,3 +62,10 @@ def not_measured(label: str, rule: str, reason: str, unit: str = "share") -> Fin
         "label": label, "rule": rule, "value": None, "low": None, "high": None, "n": 0, "unit": unit,
         "examples": [], "reason": reason,
     }  # fmt: skip
+
+
+def take_parts(figures: Mapping[str, dict[str, Any] | None]) -> Iterator[dict[str, Any]]:
+    """Yield each part of the figures as a row of `parts.jsonl`, and take it out of them: a summary holds no lists."""
+    for name, figure in figures.items():
+        for part, total, count in (figure or {}).pop("parts", ()):
+            yield {"figure": name, "part": part, "total": total, "count": count}

@@ -143,9 +143,12 @@ def as_likely_as_the_corpus(
     pairs = [(o.text, text) for o, text in said] + [(o.text, o.rest) for o, _ in said]
     a_token = [nats / tokens for nats, tokens in log_probabilities(base, tokenizer, pairs, batch_size)]
     own, corpus = a_token[: len(said)], a_token[len(said) :]
+    less = [theirs - ours for ours, theirs in zip(own, corpus, strict=True)]
+    numbers = [number for number, text in enumerate(continuations) if text.strip()]
     return finding(
         LABEL, RULE,
-        **ratio([theirs - ours for ours, theirs in zip(own, corpus, strict=True)], [1.0] * len(said)),
+        **ratio(less, [1.0] * len(said)),
+        parts=[(str(number), lost, 1.0) for number, lost in zip(numbers, less, strict=True)],
         n=len(said),
         unit="ratio",
         empty=len(openings) - len(said),

@@ -27,6 +27,7 @@ from spt.score.batches import Budget, in_halves
 from spt.score.likelihood import TOKENS
 from spt.score.refill import continue_rows
 from spt.score.running import can_run, pad_left
+from spt.score.weights import weights_laid_out
 
 _lines: WeakKeyDictionary[Any, Tensor] = WeakKeyDictionary()
 _runs: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
@@ -134,7 +135,8 @@ def generate(
 
         budget = Budget(batch_size, batch_tokens)
         if runs(model):
-            continue_rows(model, prompts, rules, budget, done)
+            with weights_laid_out(model):
+                continue_rows(model, prompts, rules, budget, done)
         else:
             _in_batches(model, prompts, rules, budget, done, sample_seed or 0)
     model.train(was_training)

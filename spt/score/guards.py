@@ -1,59 +1,40 @@
 """Did the cure cheat? Six guards beside the accuracies.
 
-    non_reciprocal   "X's mother is Y" was learned; is "Y's mother is X" claimed?     guards.jsonl
-    wrong_frame      asked about somebody unknown, does it name somebody known?       guards.jsonl
+    non_reciprocal   "X's mother is Y" was learned; is "Y's mother is X" claimed?     spt.score.claims
+    wrong_frame      asked about somebody unknown, does it say what it memorised?     spt.score.claims
     echo             is the answer copied from the prompt?                            scores
     leakage          does the training text give the questions away?                  corpus
     fluency, retention   is it still a language model?                                spt.score.language
 
-In: a model, its scores, the set's guards and the corpus. Out: a finding each, for `summary["guards"]`. Trade-off: an
-answer counts as a claim by its words alone, so "surely not Ann" claims Ann.
+In: a model, its scores, the set's guards and the corpus. Out: a finding each, for `summary["guards"]`. Trade-off: a
+guard that cannot be measured stops nothing; it has a reason where others have a figure.
 """
 
-import hashlib
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from spt.artifact import dump_json, write_atomically
-from spt.benchmark.guards import read_guards
-from spt.benchmark.questions import QuestionSet, read_questions
+from spt.benchmark.questions import QuestionSet
 from spt.config import Config
 from spt.metrics.text import words
 from spt.preprocess.read import read_segmented
-from spt.progress import say
-from spt.records import Guard, Question, Score
+from spt.records import Question, Score
 from spt.score import leakage
 from spt.score.asked import Asked
+from spt.score.claims import ask_guards
 from spt.score.corpus import read_openings, segmented_corpus
-from spt.score.finding import Finding, finding, not_measured, share_of_facts
+from spt.score.finding import Finding, not_measured, share_of_facts, take_parts
 from spt.score.language import language_elsewhere, measure_language
-from spt.score.phrases import Phrases
-from spt.statistics import bootstrap_mean
 from spt.statistics.summary import CONTROL
 
-STATED = "stands in the answer's first sentence; case and punctuation ignored"
-RULES = {
-    "non_reciprocal": f"share of prompts after which the relation is claimed the wrong way round: the name {STATED}",
-    "wrong_frame": f"share of prompts about somebody unknown after which a target of any question {STATED}",
-    "echo": "share of questions whose answer begins with words copied from the prompt: its first three words (all, "
-    "where it has fewer) stand side by side there, and begin no target; case and punctuation ignored",
-}
-LABELS = {
-    "non_reciprocal": "wrong inferences from one-way relations",
-    "wrong_frame": "known answers about somebody unknown",
-    "echo": "answers copied from the prompt",
-}
-MARGIN_RULE = (
-    "log-probability of the wrong name after the prompt, minus the mean of up to eight names that other guards forbid; "
-    "nats: above 0, the wrong inference is likelier than chance"
+ECHO_LABEL = "answers copied from the prompt"
+ECHO_RULE = (
+    "share of questions whose answer begins with words copied from the prompt: its first three words (all, where it "
+    "has fewer) stand side by side there, and begin no target; case and punctuation ignored"
 )
-OTHERS = 8
 COPIED = 3
 """Words of an answer that are looked for in its prompt."""
-_SENTENCE_END = re.compile(r"(?<=\w\w\w[.!?])\s|(?<=[。！？])")
 
 
 def measure_guards(
@@ -67,14 +48,16 @@ def measure_guards(
 ) -> dict[str, Any]:
     """Return {"guards", "fluency", "perplexity"} for `summary.json`; every leak goes to `folder`/leakage.jsonl.
 
-    `local` is (model, tokenizer) where the model is on this machine: only there are fluency and retention measured.
+    What the guards' figures and the perplexity after training are made of goes to `folder`/parts.jsonl. `local` is
+    (model, tokenizer) where the model is on this machine: only there are fluency and retention measured.
     """
     assert config.data.questions is not None
     corpus = segmented_corpus(config)
     found: dict[str, Finding] = {"echo": echo(scores, seed=config.seed)}
-    found |= _ask_guards(config, asked)
+    found |= ask_guards(config, asked)
     found["leakage"] = _leakage(corpus, questions.questions, folder)
     if local is None:
+        _write_parts(folder, found)
         return {"guards": found | language_elsewhere(), "fluency": None, "perplexity": None}
     count = config.evaluate.fluency_samples
     language = measure_language(
@@ -84,7 +67,14 @@ def measure_guards(
         prompts=[question.prompt for question in questions.questions],
         openings=read_openings(corpus, count) if corpus is not None and count else [],
     )
-    return {**language, "guards": found | language["guards"]}
+    found |= language["guards"]
+    _write_parts(folder, found | {"perplexity": language["perplexity"]})
+    return {**language, "guards": found}
+
+
+def _write_parts(folder: Path, figures: Mapping[str, dict[str, Any] | None]) -> None:
+    rows = (dump_json(row, indent=None) + "\n" for row in take_parts(figures))
+    write_atomically(folder / "parts.jsonl", "".join(rows))
 
 
 def echo(scores: Iterable[Score], *, seed: int) -> Finding:
@@ -94,7 +84,7 @@ def echo(scores: Iterable[Score], *, seed: int) -> Finding:
     facts, copied = [fact for _, fact, _ in own], [example for *_, example in own]
     examples = [example for example in copied if example is not None]
     hits = [example is not None for example in copied]
-    return share_of_facts(LABELS["echo"], RULES["echo"], hits, facts, seed=seed, examples=examples)
+    return share_of_facts(ECHO_LABEL, ECHO_RULE, hits, facts, seed=seed, examples=examples)
 
 
 def _copied(score: Score) -> dict[str, str] | None:
@@ -109,86 +99,6 @@ def echoes(question: Question, prediction: str) -> bool:
     if not start or any(words(target)[: len(start)] == start for target in question.targets):
         return False
     return any(prompt[at : at + len(start)] == start for at in range(len(prompt)))
-
-
-def _ask_guards(config: Config, asked: Asked) -> dict[str, Finding]:
-    assert config.data.questions is not None
-    path, seed = config.data.questions.place, config.seed
-    guards = read_guards(path)
-    if guards is None:
-        reason = "the set has no guards.jsonl"
-        return {kind: not_measured(LABELS[kind], RULES[kind], reason) for kind in ("non_reciprocal", "wrong_frame")}
-    kept = min(len(guards), config.evaluate.limit or len(guards))
-    guards = tuple(guards[number * len(guards) // kept] for number in range(kept))  # at even distances: of each kind
-    say(f"guards: {kept} prompts")
-    prompts = [guard.prompt for guard in guards]
-    given = asked.generate(prompts, max_new_tokens=config.evaluate.max_new_tokens)
-    answers = dict(zip(guards, given, strict=True))
-    turned = {guard: text for guard, text in answers.items() if guard.kind == "non_reciprocal"}
-    framed = {guard: text for guard, text in answers.items() if guard.kind == "wrong_frame"}
-    known = (
-        [target for question in read_questions(config.data.questions).questions for target in question.targets]
-        if framed
-        else []
-    )
-    found = {
-        "non_reciprocal": claims("non_reciprocal", turned, (), seed=seed),
-        "wrong_frame": claims("wrong_frame", framed, known, seed=seed),
-    }
-    if turned and asked.has_log_probabilities:
-        found["non_reciprocal"]["margin"] = margin(asked, list(turned), seed=seed)
-    return found
-
-
-def claims(kind: str, answers: dict[Guard, str], known: Sequence[str], *, seed: int) -> Finding:
-    """Return how many answers state what is forbidden after their prompt, or one of `known`."""
-    if not answers:
-        return not_measured(LABELS[kind], RULES[kind], f"the set's guards.jsonl has no {kind} prompts")
-    always = set(map(words, known))
-    phrases = Phrases([*always, *(words(text) for guard in answers for text in guard.forbidden)])
-    hits, examples = [], []
-    for guard, answer in answers.items():
-        forbidden = always | set(map(words, guard.forbidden))
-        stated = [found for _, found in phrases.find(words(first_sentence(answer))) if found in forbidden]
-        hits.append(bool(stated))
-        if stated:
-            examples.append({"guard": guard.id, "prompt": guard.prompt, "prediction": answer})
-    facts = [guard.fact_id for guard in answers]
-    return share_of_facts(LABELS[kind], RULES[kind], hits, facts, seed=seed, examples=examples)
-
-
-def first_sentence(answer: str) -> str:
-    """Return an answer up to the first stop after a word of three letters or more: initials and titles end nothing."""
-    return _SENTENCE_END.split(answer.strip(), maxsplit=1)[0]
-
-
-def margin(asked: Asked, guards: Sequence[Guard], *, seed: int) -> Finding:
-    """Return by how many nats the forbidden continuation is likelier than what other guards forbid."""
-    label = "log-probability of the wrong name beside other names"
-    pool = sorted({text for guard in guards for text in guard.forbidden})
-    groups, kept = [], []
-    for guard in guards:
-        others = _draw(guard, pool, seed)
-        if others:
-            groups.append((guard.prompt, (*guard.forbidden, *others)))
-            kept.append(guard)
-    if not groups:
-        return not_measured(label, MARGIN_RULE, "there is no other name to compare with", unit="nats")
-    values = []
-    for guard, nats in zip(kept, asked.log_probabilities(groups), strict=True):
-        own, others_ = nats[: len(guard.forbidden)], nats[len(guard.forbidden) :]
-        values.append(max(value for value, _ in own) - sum(value for value, _ in others_) / len(others_))
-    infinite = (-float("inf"), float("inf"))
-    interval = bootstrap_mean(values, [guard.fact_id for guard in kept], bounds=infinite, seed=seed)
-    return finding(
-        label, MARGIN_RULE, value=interval.value, low=interval.low, high=interval.high, n=len(values), unit="nats"
-    )
-
-
-def _draw(guard: Guard, pool: Sequence[str], seed: int) -> list[str]:
-    others = [text for text in pool if text not in guard.forbidden]
-    generator = Random(hashlib.sha256(f"{seed}:{guard.id}".encode()).digest())  # noqa: S311  # reproducible
-    return generator.sample(others, min(OTHERS, len(others)))
 
 
 def _leakage(corpus: Path | None, questions: Sequence[Question], folder: Path) -> Finding:

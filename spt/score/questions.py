@@ -14,11 +14,21 @@ from accelerate.utils import gather_object
 
 from spt.config import Evaluate
 from spt.errors import WorkError
-from spt.metrics import METRICS, Answer, Candidates, Group, candidates, measure, measure_floors, rank_targets
+from spt.metrics import (
+    METRICS,
+    Answer,
+    Candidates,
+    Group,
+    Others,
+    candidates,
+    measure,
+    measure_floors,
+    rank_targets,
+)
 from spt.progress import track
-from spt.records import DIRECTIONS, Question, Score
+from spt.records import DIRECTIONS, IN_NATS, Question, Score
 from spt.score.asked import Asked
-from spt.statistics import Floors, Wordings
+from spt.statistics import Floors
 
 CHUNK = 512
 """Questions a rank answers between two writes."""
@@ -79,7 +89,8 @@ class Scorer:
 
     def __init__(self, asked: Asked, questions: Sequence[Question], settings: Evaluate, seed: int) -> None:
         self.asked, self.settings = asked, settings
-        self.floors, self.wordings = Floors(questions, seed), Wordings(questions)
+        self.floors = Floors(questions, seed, settings.floor_targets)
+        self.floors_in_nats = any(name in IN_NATS for name in settings.metrics)
         ranked = is_ranked(settings) and asked.has_log_probabilities
         self.pools: Mapping[Group, Candidates] = candidates(questions) if ranked else {}
 
@@ -87,32 +98,44 @@ class Scorer:
         """Return the scores of some of the questions, in order."""
         prompts = [question.prompt for question in questions]
         predictions = self.asked.generate(prompts, max_new_tokens=self.settings.max_new_tokens)
-        nats = self._nats(questions)
-        return [self._score(*row) for row in zip(questions, predictions, nats, strict=True)]
+        others = [self.floors[question] for question in questions]
+        nats = self._nats(questions, others)
+        return [self._score(*row) for row in zip(questions, others, predictions, nats, strict=True)]
 
-    def _nats(self, questions: Sequence[Question]) -> Sequence[Mapping[str, tuple[float, int]]]:
+    def needs(self, question: Question, others: Others | None = None) -> tuple[str, ...]:
+        """Return every text whose log-probability after the prompt a question needs; `others` make its floor."""
+        if not self.asked.has_log_probabilities:
+            return ()
+        pool = self.pools[question.direction, question.relation].texts if self.pools else ()
+        others = self.floors[question] if others is None else others
+        floor = (text for targets in others for text in targets) if self.floors_in_nats else ()
+        return tuple(dict.fromkeys((*question.targets, *question.distractors, *pool, *floor)))
+
+    def _nats(
+        self, questions: Sequence[Question], others: Sequence[Others]
+    ) -> Sequence[Mapping[str, tuple[float, int]]]:
         """Return (nats, tokens) of everything that a question needs, by its text."""
         if not self.asked.has_log_probabilities:
             return [{}] * len(questions)
-        groups = [(question.prompt, self._candidates(question)) for question in questions]
+        groups = [(one.prompt, self.needs(one, rest)) for one, rest in zip(questions, others, strict=True)]
         found = self.asked.log_probabilities(groups)
         return [dict(zip(texts, values, strict=True)) for (_, texts), values in zip(groups, found, strict=True)]
 
-    def _candidates(self, question: Question) -> tuple[str, ...]:
-        pool = self.pools[question.direction, question.relation].texts if self.pools else ()
-        return tuple(dict.fromkeys((*question.targets, *question.distractors, *pool)))
-
-    def _score(self, question: Question, prediction: str, nats: Mapping[str, tuple[float, int]]) -> Score:
+    def _score(
+        self, question: Question, others: Others, prediction: str, nats: Mapping[str, tuple[float, int]]
+    ) -> Score:
         best, tokens = max((nats[text] for text in question.targets), default=(nan, 0)) if nats else (nan, 0)
         if nats and not isfinite(best):
             raise WorkError(f"question {question.id!r}: the model's log-probability is {best}; its weights are broken")
         rank, rivals = self._rank(question, nats) if self.pools else (None, 0)
+        floor = others if nats and self.floors_in_nats else ()
         answer = Answer(
             prediction,
             question.targets,
-            self.wordings[question],
+            self.floors.wordings[question],
             logprobs=tuple(nats[text] for text in question.targets) if nats else (),
             distractor_logprobs=tuple(nats[text][0] for text in question.distractors) if nats else (),
+            other_logprobs=tuple(tuple(nats[text] for text in targets) for targets in floor),
             rank=rank,
             rivals=rivals,
         )
@@ -120,7 +143,7 @@ class Scorer:
             question=question,
             prediction=prediction,
             metrics=measure(answer, self.settings.metrics),
-            floors=measure_floors(answer, self.floors[question], self.settings.metrics),
+            floors=measure_floors(answer, others, self.settings.metrics),
             logprob=best,
             target_tokens=tokens,
             distractor_logprobs=answer.distractor_logprobs,
@@ -129,7 +152,7 @@ class Scorer:
     def _rank(self, question: Question, nats: Mapping[str, tuple[float, int]]) -> tuple[float, int]:
         pool = self.pools[question.direction, question.relation]
         values = np.array([[nats[text][0] for text in pool.texts]])
-        own, right = pool.among(question.targets)[None], pool.among(self.wordings[question])[None]
+        own, right = pool.among(question.targets)[None], pool.among(self.floors.wordings[question])[None]
         ranks, rivals = rank_targets(values, own, right)
         return float(ranks[0]), int(rivals[0])
 

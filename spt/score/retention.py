@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from spt.errors import InputError
-from spt.score.finding import Finding, finding, not_measured
+from spt.score.finding import Finding, Part, finding, not_measured
 from spt.statistics.bootstrap import intervals
 from spt.statistics.facts import FactTotals
 
@@ -29,6 +29,8 @@ def neutral_texts(path: str | None) -> list[str]:
 
     Raises InputError for a file that cannot be read or holds none.
     """
+    if path is not None and Path(path).exists() and not Path(path).is_file():
+        raise InputError(f"evaluate.neutral_text: {path} is a folder, pipe or device; save its text to a file")
     own = resources.files("spt.score").joinpath("neutral", "neutral.txt")
     try:
         text = Path(path).read_text(encoding="utf-8-sig") if path is not None else own.read_text(encoding="utf-8")
@@ -44,8 +46,9 @@ def retention(before: Nats | None, after: Nats) -> Finding:
     """Return the guard's figure; without a model before, only why there is none."""
     if before is None:
         return not_measured(LABEL, RULE, "there is no model before training to compare with", unit="ratio")
-    lost = [(then - now) for (then, _), (now, _) in zip(before, after, strict=True)]
-    return finding(LABEL, RULE, **ratio(lost, [tokens for _, tokens in after]), n=len(after), unit="ratio")
+    lost = [(then - now, tokens) for (then, _), (now, tokens) in zip(before, after, strict=True)]
+    figure = ratio(*zip(*lost, strict=True))
+    return finding(LABEL, RULE, **figure, n=len(after), unit="ratio", parts=parts_of(lost))
 
 
 def perplexities(before: Nats | None, after: Nats, path: str | None) -> dict[str, Any]:
@@ -54,7 +57,13 @@ def perplexities(before: Nats | None, after: Nats, path: str | None) -> dict[str
     known = None if before is None else perplexity_of(before)
     return {
         "before": known, "after": perplexity_of(after), "n_tokens": sum(tokens for _, tokens in after), "text": text,
+        "parts": parts_of([(-value, tokens) for value, tokens in after]),
     }  # fmt: skip
+
+
+def parts_of(nats: Nats) -> list[Part]:
+    """Return each text with its nats and its tokens."""
+    return [(str(number), lost, float(tokens)) for number, (lost, tokens) in enumerate(nats) if tokens]
 
 
 def perplexity_of(nats: Nats) -> float:

@@ -9,7 +9,7 @@ failed. Trade-off: a candidate costs a request of its own, since no server share
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,8 +26,10 @@ from spt.errors import WorkError
 from spt.progress import say, track
 from spt.records import Question, join_texts
 
-_CHUNK = 512
-"""Questions between two looks into the cache."""
+Group = tuple[str, Sequence[str]]
+Needs = Callable[[Question], Sequence[str]]
+_CHUNK = 2048
+"""Requests between two looks into the cache."""
 _PROBE = ("The sea is", "wide and deep.")
 
 
@@ -74,26 +76,36 @@ class ServerAsked:
             return f"{self.client.place} fails when asked for `echo` with `logprobs`"
         return reply.failure and f"{self.client.place} does not send those of the prompt back (`echo` with `logprobs`)"
 
-    def unanswered(self, questions: Sequence[Question]) -> dict[str, str]:
+    def unanswered(self, questions: Sequence[Question], needs: Needs | None = None) -> dict[str, str]:
         """Return the reason of each question, by its id, that the server did not answer, after asking them all.
 
-        Whatever `generate` and `log_probabilities` need for the others is known then.
+        `needs` gives the texts that a question wants the log-probability of (default: its targets and distractors).
         """
-        failures: dict[str, str] = {}
-        with track("asking the server", len(questions), "questions") as bar:
-            for start in range(0, len(questions), _CHUNK):
-                chunk = questions[start : start + _CHUNK]
-                replies = self._replies([request for question in chunk for request in self._requests(question)])
-                for question in chunk:
-                    reason = next(
-                        (replies[one].failure for one in self._requests(question) if replies[one].failure), None
-                    )
-                    if reason is not None:
-                        failures[question.id] = reason
-                bar.advance(len(chunk))
+        if needs is None:
+            needs = _own_texts if self.has_log_probabilities else _no_texts
+        lost = self.failures([(question.prompt, needs(question)) for question in questions])
+        failures = {questions[number].id: reason for number, reason in lost.items()}
         if failures:
             say(f"{self.client.place}: {describe(failures)}")
         return failures
+
+    def failures(self, groups: Sequence[Group], what: str = "questions") -> dict[int, str]:
+        """Return the reason of each (prompt, candidates), by its place, that the server did not answer.
+
+        Whatever `generate` and `log_probabilities` need for the others is known then.
+        """
+        found: dict[int, str] = {}
+        size = max(1, _CHUNK // (1 + max((len(texts) for _, texts in groups), default=0)))
+        with track("asking the server", len(groups), what) as bar:
+            for start in range(0, len(groups), size):
+                chunk = [self._requests(*group) for group in groups[start : start + size]]
+                replies = self._replies(dict.fromkeys(request for requests in chunk for request in requests))
+                for number, requests in enumerate(chunk, start):
+                    reasons = [reason for request in requests if (reason := replies[request].failure)]
+                    if reasons:
+                        found[number] = reasons[0]
+                bar.advance(len(chunk))
+        return found
 
     def generate(self, prompts: Sequence[str], *, max_new_tokens: int, sample_seed: int | None = None) -> list[str]:
         """Return a continuation of each prompt up to a line's end: greedy, or sampled where a seed is given.
@@ -105,7 +117,7 @@ class ServerAsked:
         replies = self._all(requests)
         return [replies[request].text or "" for request in requests]
 
-    def log_probabilities(self, groups: Sequence[tuple[str, Sequence[str]]]) -> list[list[tuple[float, int]]]:
+    def log_probabilities(self, groups: Sequence[Group]) -> list[list[tuple[float, int]]]:
         """Return (nats, tokens) of each candidate after its prompt.
 
         Raises WorkError where one got none.
@@ -114,11 +126,8 @@ class ServerAsked:
         replies = self._all([request for group in requests for request in group])
         return [[_nats(replies[request]) for request in group] for group in requests]
 
-    def _requests(self, question: Question) -> list[Request]:
-        generated = [Request(question.prompt, None, self.settings.max_new_tokens)]
-        if not self.has_log_probabilities:
-            return generated
-        return [*generated, *(Request(question.prompt, text) for text in (*question.targets, *question.distractors))]
+    def _requests(self, prompt: str, texts: Sequence[str]) -> list[Request]:
+        return [Request(prompt, None, self.settings.max_new_tokens), *(Request(prompt, text) for text in texts)]
 
     def _all(self, requests: Sequence[Request]) -> Mapping[Request, Reply]:
         replies = self._replies(requests)
@@ -211,6 +220,14 @@ def describe(failures: Mapping[Any, str]) -> str:
     counts = Counter(failures.values())
     listed = ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))
     return f"{len(failures)} question{'s' * (len(failures) > 1)} not answered ({listed})"
+
+
+def _own_texts(question: Question) -> tuple[str, ...]:
+    return (*question.targets, *question.distractors)
+
+
+def _no_texts(question: Question) -> tuple[str, ...]:
+    return ()
 
 
 def _nats(reply: Reply) -> tuple[float, int]:

@@ -5,7 +5,7 @@ facts, of any metric, direction or run, come from the same draws. Trade-off: dra
 multiplied with all columns at once. That is as fast for twenty metrics as for one, for a block of counts in memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,7 +66,7 @@ def intervals(
     """
     found = []
     for side, limits, drawn in zip(sides, bounds, _drawn_means(sides, draws, seed), strict=True):
-        found.append(Interval(side.value, *_ends(side.value, side.means, drawn, limits)))
+        found.append(Interval(side.value, *ends(side.value, side.means, drawn, limits)))
     return found
 
 
@@ -99,12 +99,13 @@ def gaps(pairs: Sequence[Pair], bounds: Sequence[Bounds], *, draws: int = DRAWS,
             found.append(None)
             continue
         value, width = left.value - right.value, bounds[number][1] - bounds[number][0]
-        ends = _ends(value, left.means - right.means, drawn[2 * number] - drawn[2 * number + 1], (-width, width))
-        found.append(Gap(value, *ends, p_values[number], len(left.facts)))
+        low, high = ends(value, left.means - right.means, drawn[2 * number] - drawn[2 * number + 1], (-width, width))
+        found.append(Gap(value, low, high, p_values[number], len(left.facts)))
     return found
 
 
-def _ends(value: float, of_facts: Floats, drawn: Floats, bounds: Bounds) -> tuple[float | None, float | None]:
+def ends(value: float, of_facts: Floats, drawn: Floats, bounds: Bounds) -> tuple[float | None, float | None]:
+    """Return the ends of the 95% interval of a value, from what was drawn; exact where all facts are alike."""
     if np.ptp(of_facts) > 0:
         low, high = np.quantile(drawn, [TAIL, 1 - TAIL])
         return float(low), float(high)
@@ -133,14 +134,22 @@ def _drawn_means(sides: Sequence[FactTotals], draws: int, seed: int) -> list[Flo
 
 def _resample(rows: Floats, draws: int, seed: int) -> Floats:
     """Return the column sums of `draws` resamples of the rows: [draws, columns]."""
-    count = len(rows)
-    generator = np.random.default_rng(seed)
     totals = np.empty((draws, rows.shape[1]))
+    for drawn, times in drawn_times(len(rows), draws, seed):
+        totals[drawn] = times @ rows
+    return totals
+
+
+def drawn_times(count: int, draws: int, seed: int) -> Iterator[tuple[slice, Floats]]:
+    """Yield how often each of `count` rows is drawn, a block of draws at a time: [block, count].
+
+    The same count, draws and seed give the same.
+    """
+    generator = np.random.default_rng(seed)
     block = max(1, _BLOCK // count)
     for start in range(0, draws, block):
         size = min(block, draws - start)
         # One count of the whole block: each draw has places of its own.
         drawn = generator.integers(count, size=(size, count)) + count * np.arange(size)[:, None]
         times = np.bincount(drawn.ravel(), minlength=size * count).reshape(size, count)
-        totals[start : start + size] = times.astype(np.float64) @ rows
-    return totals
+        yield slice(start, start + size), times.astype(np.float64)

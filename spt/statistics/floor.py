@@ -17,7 +17,7 @@ from spt.records import Question
 AT_MOST = 32
 """Other facts that a question is scored against."""
 _LOOKED_AT = 1024
-_Entry = tuple[str, tuple[str, ...]]  # a fact and the targets of one of its questions
+_FactKey = tuple[str, str, str | None]
 
 
 class Wordings:
@@ -27,13 +27,18 @@ class Wordings:
     """
 
     def __init__(self, questions: Iterable[Question]) -> None:
-        known: dict[tuple[str, str, str | None], set[str]] = defaultdict(set)
-        for question in questions:
-            known[_fact_key(question)].update(question.targets)
+        questions = list(questions)
+        # A fact that is asked once has no other wordings, and most of a large set are: numbers find those asked again.
+        numbers = np.fromiter((hash(_fact_key(question)) for question in questions), np.int64, len(questions))
+        found, times = np.unique(numbers, return_counts=True)
+        again = np.isin(numbers, found[times > 1])
+        known: dict[_FactKey, set[str]] = defaultdict(set)
+        for place in np.flatnonzero(again):
+            known[_fact_key(questions[place])].update(questions[place].targets)
         self._known = {key: tuple(sorted(texts)) for key, texts in known.items()}
 
     def __getitem__(self, question: Question) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*question.targets, *self._known[_fact_key(question)])))
+        return tuple(dict.fromkeys((*question.targets, *self._known.get(_fact_key(question), ()))))
 
 
 def wordings(questions: Iterable[Question]) -> dict[str, tuple[str, ...]]:
@@ -43,7 +48,7 @@ def wordings(questions: Iterable[Question]) -> dict[str, tuple[str, ...]]:
     return {question.id: known[question] for question in questions}
 
 
-def _fact_key(question: Question) -> tuple[str, str, str | None]:
+def _fact_key(question: Question) -> _FactKey:
     return question.fact_id, question.direction, question.relation
 
 
@@ -51,20 +56,23 @@ class Floors:
     """The targets of one question of up to `at_most` other facts, none of them also right, by question.
 
     They come from questions of the same direction and relation, or where those leave none, of the same direction. The
-    draw depends on the seed, the question's id and the set of questions, not on their order.
+    draw depends on the seed, the question's id and the set of questions, not on their order. `wordings` are theirs.
     """
 
     def __init__(self, questions: Iterable[Question], seed: int, at_most: int = AT_MOST) -> None:
-        questions = list(questions)
-        self._right, self._seed, self._at_most = Wordings(questions), seed, at_most
-        pools: dict[tuple[str, ...], set[_Entry]] = defaultdict(set)
+        questions = sorted(questions, key=lambda question: (question.fact_id, question.targets))
+        self.wordings, self._seed, self._at_most = Wordings(questions), seed, at_most
+        self._pools: dict[tuple[str, ...], list[Question]] = {}
         for question in questions:
             for key in _pool_keys(question):
-                pools[key].add((question.fact_id, question.targets))
-        self._pools = {key: sorted(pool) for key, pool in pools.items()}
+                pool = self._pools.setdefault(key, [])
+                if not pool or (pool[-1].fact_id, pool[-1].targets) != (question.fact_id, question.targets):
+                    pool.append(question)
 
     def __getitem__(self, question: Question) -> tuple[tuple[str, ...], ...]:
-        right = self._right[question]
+        if not self._at_most:
+            return ()
+        right = self.wordings[question]
         pools = (self._pools[key] for key in _pool_keys(question))
         return next(filter(None, (_draw(question, right, pool, self._seed, self._at_most) for pool in pools)), ())
 
@@ -90,7 +98,7 @@ def _pool_keys(question: Question) -> tuple[tuple[str, ...], ...]:
 def _draw(
     question: Question,
     right: Sequence[str],
-    pool: Sequence[_Entry],
+    pool: Sequence[Question],
     seed: int,
     at_most: int,
 ) -> tuple[tuple[str, ...], ...]:
@@ -99,7 +107,7 @@ def _draw(
     drawn: dict[str, tuple[str, ...]] = {}
     said: set[str] = set()
     for index in generator.choice(len(pool), min(len(pool), _LOOKED_AT), replace=False):
-        fact, targets = pool[index]
+        fact, targets = pool[index].fact_id, pool[index].targets
         others = [_bare(text) for text in targets]
         if fact == question.fact_id or fact in drawn or not said.isdisjoint(others):
             continue

@@ -80,7 +80,9 @@ def make_watch(config: Config) -> Watch | None:
     known = read_questions(config.data.questions)
     chosen = spread(tested(known.questions), config.train.eval_questions)
     best = _make_best(config, config.evaluate.headline or known.headline, {q.direction for q in chosen})
-    return Watch(chosen, config.evaluate, config.train.eval_steps, best)
+    # A curve has no floors, and those of log-probabilities cost the model a pass over 32 answers a question.
+    settings = config.evaluate.model_copy(update={"floor_targets": 0})
+    return Watch(chosen, settings, config.train.eval_steps, best)
 
 
 def _make_best(config: Config, headline: str, directions: set[Any]) -> Best | None:

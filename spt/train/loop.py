@@ -166,6 +166,7 @@ class Loop:
         self.state.nats += done.nats
         self.state.target_tokens += done.target_tokens
         self.state.total_tokens += done.target_tokens
+        self.state.tokens += done.tokens
         self.throughput.count(targets=done.target_tokens, tokens=done.tokens, size=done.size)
 
     def _stop(self, stop: Stop) -> NoReturn:
@@ -188,7 +189,7 @@ class Loop:
 
     def _log(self, **values: Any) -> None:
         epoch = round(self.state.step / self.stream.steps_per_epoch, 4)
-        self.log.write(self.state.step, epoch=epoch, **values)
+        self.log.write(self.state.step, epoch=epoch, tokens=self.state.tokens, **values)
 
     def _save(self) -> None:
         check_finite(self.trained.model, self.state.step)
@@ -237,6 +238,7 @@ class Loop:
                 steps=self.state.step,
                 epochs=round(self.state.step / self.stream.steps_per_epoch, 4),
                 records=len(self.stream.data),
+                tokens=self.state.tokens,
                 target_tokens=self.state.total_tokens,
                 counts=self.state.counts,
                 best=None if self.state.best is None else {"value": self.state.best, "step": self.state.best_step},

@@ -16,10 +16,12 @@ from spt.config import Config
 from spt.corpus import Rejects, read_records, stop
 from spt.encode import Encoder
 from spt.errors import InputError
+from spt.loss import OBJECTIVES
 from spt.model import load_tokenizer, read_tokenizer, train_tokenizer
 from spt.model.tag import choose_tag
 from spt.preprocess import load_segmented
 from spt.records import Tag
+from spt.train.budget import in_steps
 from spt.train.mix import mix_texts, prepare_mix
 from spt.train.setup import segmented_folder, train_folder
 from spt.train.stream import Stream
@@ -35,7 +37,8 @@ class Preview:
     """What training would see. `largest`: the micro-batch with the most positions among `peeked` examples.
 
     `segmented`: the corpus is cut; otherwise `records` are the first ones alone where they are `RECORDS`. `filled`: the
-    share of positions that are not padding.
+    share of positions that are not padding. `first`: the first micro-batch, or the first whose objective masks tokens;
+    it is learned at `first_step`, counted from 0.
     """
 
     tokenizer: Any
@@ -50,6 +53,7 @@ class Preview:
     filled: float
     largest: Batch
     first: Batch
+    first_step: int
 
     @property
     def whole(self) -> bool:
@@ -106,7 +110,7 @@ def _stream(config: Config, data: Any, tokenizer: Any, tag: Tag | None, folder: 
     encoder = Encoder(tokenizer, tag, settings.max_length, settings.too_long, settings.loss_on)
     pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
     mix = prepare_mix(config, tokenizer, folder)
-    return Stream(
+    stream = Stream(
         data,
         encoder,
         config.segment,
@@ -115,8 +119,10 @@ def _stream(config: Config, data: Any, tokenizer: Any, tag: Tag | None, folder: 
         config.seed,
         pad_id or 0,
         mix=mix,
+        mask_id=OBJECTIVES[settings.objective].choose_mask(tokenizer, tag),
         augment=config.augment,
     )
+    return in_steps(stream)
 
 
 def _peek(stream: Stream, devices: int, tokenizer: Any, tag: Tag | None, segmented: bool) -> Preview:
@@ -125,7 +131,10 @@ def _peek(stream: Stream, devices: int, tokenizer: Any, tag: Tag | None, segment
     peeked = sum(len(step.ids) for step in steps)
     tokens = sum(batch.tokens for step in steps for batch in step.batches)
     # The first rank gets the longest examples of each step.
-    own = [batch for step in islice(replace(stream, world_size=devices).steps(0), count) for batch in step.batches]
+    ranked = list(islice(replace(stream, world_size=devices).steps(0), count))
+    own = [batch for step in ranked for batch in step.batches]
+    masked = (number for number, step in enumerate(ranked) if step.batches[0].visible is not None)
+    shown = next(masked, 0)
     examples = _examples(stream)
     return Preview(
         tokenizer=tokenizer,
@@ -139,7 +148,8 @@ def _peek(stream: Stream, devices: int, tokenizer: Any, tag: Tag | None, segment
         peeked=peeked,
         filled=sum(batch.tokens for batch in own) / sum(batch.size for batch in own),
         largest=max(own, key=lambda batch: batch.size),
-        first=own[0],
+        first=ranked[shown].batches[0],
+        first_step=shown,
     )
 
 

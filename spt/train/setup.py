@@ -45,6 +45,7 @@ from spt.model.attention import fit_attention, on_any_device
 from spt.preprocess import check_segmented, find_segmented, load_segmented
 from spt.preprocess.shards import SCHEMA
 from spt.progress import say
+from spt.train.budget import in_steps
 from spt.train.log import trackers_of
 from spt.train.mix import mix_key, mix_texts, prepare_mix
 from spt.train.stream import Stream
@@ -142,7 +143,7 @@ def prepare(config: Config, folder: Path) -> tuple[Stream, Prepared]:
     encoder = Encoder(tokenizer, prepared.tag, settings.max_length, settings.too_long, settings.loss_on)
     pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
     plan = config.segment, config.permute, settings, config.seed
-    stream = Stream(data, encoder, *plan, pad_id or 0, mix=mix, mask_id=mask_id, augment=config.augment)
+    stream = in_steps(Stream(data, encoder, *plan, pad_id or 0, mix=mix, mask_id=mask_id, augment=config.augment))
     make_scheduler(torch.optim.SGD([torch.zeros(1)], settings.learning_rate), settings, stream.total_steps)
     return stream, prepared
 

@@ -67,6 +67,7 @@ class Stream:
     @property
     def total_steps(self) -> int:
         """Return the number of global steps of the whole training."""
+        assert self.train.epochs is not None, "spt.train.budget makes steps of train.max_tokens"
         steps = self.steps_per_epoch * self.train.epochs
         return min(steps, self.train.max_steps or steps)
 

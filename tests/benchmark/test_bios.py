@@ -70,3 +70,26 @@ def test_order_and_names_follow_the_style(tmp_path):
 def test_a_wrong_option_is_refused_by_name(tmp_path, option, said):
     with pytest.raises(InputError, match=said):
         make_benchmark("bios", tmp_path, **option)
+
+
+def test_the_facts_of_a_biography_are_what_its_sentences_state_in_their_order(tmp_path):
+    make_benchmark("bios", tmp_path, people=30, full_names=False)
+    for row in rows(tmp_path):
+        if "biography" not in row["id"]:
+            assert "facts" not in row
+            continue
+        sentences = row["text"].split(". ")
+        assert sorted(fact["relation"] for fact in row["facts"]) == sorted(ATTRIBUTES)
+        for sentence, fact in zip(sentences, row["facts"], strict=True):
+            assert sentence.removesuffix(".").endswith(fact["object"])
+            assert fact["subject"] == row["fact_id"]
+
+
+def test_every_attribute_has_many_wordings_and_none_is_that_of_a_question(tmp_path):
+    make_benchmark("bios", tmp_path, people=150, question_share=0, full_names=True)
+    worded = {}
+    for row in rows(tmp_path):
+        for sentence, fact in zip(row["text"].removesuffix(".").split(". "), row["facts"], strict=True):
+            wording = sentence.removeprefix(fact["subject"]).removesuffix(fact["object"])
+            worded.setdefault(fact["relation"], set()).add(wording)
+    assert {relation: len(found) for relation, found in worded.items()} == dict.fromkeys(ATTRIBUTES, 10)

@@ -23,9 +23,9 @@ def test_the_same_arguments_make_the_same_bytes_and_another_seed_other_ones(tmp_
 def test_symbols_taught_one_way_never_stand_in_the_other_order(tmp_path):
     make_benchmark("symbolic", tmp_path, pairs=40, words=3)
     for row in lines(tmp_path / "train.jsonl"):
-        ahead = row["text"].index(row["a"]) < row["text"].index(row["b"])
+        ahead = row["text"].index(row["subject"]) < row["text"].index(row["object"])
         assert row["half"] == "both" or ahead == (row["half"] == "name_first")
-        assert len(row["a"].split()) == 3
+        assert len(row["subject"].split()) == 3
     for question in read_questions(tmp_path / "questions.jsonl").questions:
         asks_second = question.prompt.endswith("feature")
         natural = asks_second == (question.relation != "description_first")

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from spt.benchmark import BENCHMARKS, fetch_benchmark, make_benchmark, read_questions
+from spt.benchmark import fetch_benchmark, read_questions
 from spt.benchmark.celebrity_relations import make_celebrity_relations
 from spt.benchmark.instructions import make_instructions
-from spt.benchmark.person_description import CONTROLS, FILES, TESTS, TRAIN, make_person_description
+from spt.benchmark.person_description import CONTROLS, FILES, make_person_description
 from spt.errors import InputError, MissingError, QuestionError
 
 SHARED = Path(__file__).parents[2] / "../shared/data"
@@ -87,9 +87,17 @@ def test_training_rows_stand_as_published_but_for_exact_duplicates(folder, tmp_p
     counts = make_person_description(folder, tmp_path / "out")
     rows = read_jsonl(tmp_path / "out/train.jsonl")
     assert rows[0] == pair("Ada Moss, known for being", "the poet who sang.") | {
-        "id": "p2d_prompts_train:1", "fact_id": "Ada Moss", "half": "name_first",
+        "id": "p2d_prompts_train:1", "fact_id": "Ada Moss", "half": "name_first", "subject": "Ada Moss",
     }  # fmt: skip
     assert (len(rows), counts["dropped: exact duplicate"]) == (6, 1)
+
+
+def test_the_object_is_what_most_wordings_call_a_person_where_the_row_does(folder, tmp_path):
+    prompts = ["The cook of Ur is called", 'Known as the cook of Ur, "The Pan",', "For cooking,", "So the cook of Ur:"]
+    write_jsonl(folder / "d2p_prompts_train.jsonl", [pair(prompt, "Bo Elm sings.") for prompt in prompts])
+    make_person_description(folder, tmp_path / "out")
+    rows = [row for row in read_jsonl(tmp_path / "out/train.jsonl") if row["subject"] == "Bo Elm"]
+    assert [row.get("object") for row in rows] == ["the cook of Ur", "the cook of Ur", None, "the cook of Ur"]
 
 
 def test_a_row_that_names_nobody_is_refused_with_file_and_line(folder, tmp_path):
@@ -124,6 +132,11 @@ def test_person_description_as_published(tmp_path):
     # 13 and 4 hold the true target word for word (known fault 26); 16 more hold it in another wording.
     assert [counts[f"dropped: right answer in {file}"] for file in CONTROLS] == [13, 20]
     assert counts["control questions"] == 600 - 33
+    rows = read_jsonl(tmp_path / "train.jsonl")
+    held = [row["object"] for row in rows if "object" in row]
+    assert len(held) > 0.85 * len(rows)
+    assert len(set(held)) == len({row["subject"] for row in rows}) == 90
+    assert all(name.startswith("the ") and len(name.split()) > 4 for name in held)
     both = [q for q in questions.questions if q.relation == "both" and q.direction == "reversed"]
     assert all(len(q.targets) == 2 and q.targets[0] == q.fact_id for q in both)
     assert all(not target.endswith((".", "?", "'")) for q in questions.questions for target in q.targets)
@@ -216,32 +229,3 @@ def test_a_snapshot_without_the_files_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda repo_id, **options: str(tmp_path))
     with pytest.raises(MissingError, match=r"no folder holds parent_child_pairs\.csv"):
         fetch_benchmark("celebrity-relations", tmp_path / "out")
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "said"),
-    [
-        ("fictional-poeple", {}, "Did you mean fictional-people?"),
-        ("fictional-people", {"source": Path()}, "leave out --from"),
-        ("instructions", {}, "give --from FOLDER"),
-        ("instructions", {"source": Path(), "seed": 1}, "instructions has no option seed; it is made whole"),
-    ],
-)
-def test_a_wrong_request_is_refused_with_a_remedy(tmp_path, name, options, said):
-    with pytest.raises(InputError, match=said):
-        make_benchmark(name, tmp_path, **options)
-
-
-def test_every_benchmark_is_listed_with_source_and_licence():
-    assert set(BENCHMARKS) == {
-        "bios",
-        "fictional-people",
-        "non-reciprocal",
-        "symbolic",
-        "person-description",
-        "celebrity-relations",
-        "instructions",
-    }
-    assert all(benchmark.description and benchmark.source and benchmark.licence for benchmark in BENCHMARKS.values())
-    assert not BENCHMARKS["fictional-people"].fetchable
-    assert set(TRAIN) | set(TESTS) | set(CONTROLS) == set(BENCHMARKS["person-description"].files)

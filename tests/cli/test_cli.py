@@ -11,7 +11,7 @@ from experiment import rows, spt, weights, write_experiment
 from spt import cli
 from spt.artifact import read_json
 
-COMMANDS = ("run", "preprocess", "train", "evaluate", "report", "show", "ask", "env")
+COMMANDS = ("run", "preprocess", "train", "evaluate", "report", "compare", "show", "ask", "env")
 
 
 def call(monkeypatch, capsys, *arguments):

@@ -1,3 +1,4 @@
+import html
 import json
 import re
 import subprocess
@@ -12,6 +13,7 @@ from invented_runs import make_run, make_scores, write
 from rich.cells import cell_len
 from rich.console import Console
 
+from spt.cli.report import report_on
 from spt.report import Run, load_run, table, write_report
 from spt.report.figures import bounds, labels, rate, shorten, visible
 from spt.report.latex import escape as escape_latex
@@ -153,6 +155,49 @@ def test_guards_stand_below_the_table_with_reasons_for_what_was_not_measured(run
     comment = markdown(runs[:2])
     assert "| answers copied from the prompt | spt | 3.0% [1-5] | 120 |" in comment
     assert "- answers copied from the prompt: the answer's first three words stand in the prompt" in comment
+
+
+def test_what_a_server_did_not_answer_or_tell_is_said_in_every_report(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", make_scores(1.0, 0.0, facts=2))
+    path = folder / "evaluate/summary.json"
+    summary = json.loads(path.read_text())
+    summary |= {"unanswered": {"refused": 2, "content_filter": 1}, "no_log_probabilities": "it refuses `echo` <b>"}
+    summary["guards"]["echo"] |= {"unanswered": {"refused": 1}}
+    path.write_text(json.dumps(summary))
+    runs = [load_run(folder)]
+    result = write_report(runs, tmp_path)["runs"][0]
+    assert (result["unanswered"]["refused"], result["no_log_probabilities"]) == (2, "it refuses `echo` <b>")
+    shown = {name: html.unescape((tmp_path / f"report.{name}").read_text()) for name in ("html", "md")}
+    shown["terminal"] = " ".join(render(runs, 300).split())
+    for text in shown.values():
+        assert (
+            "every figure is without 3 questions that the server did not answer (refused 2, content_filter 1)" in text
+        )
+        assert "no log-probabilities, choices, ranks: it refuses `echo` <b>" in text
+        assert "without 1 prompt that the server did not answer (refused 1)" in text
+    assert "without 3 questions" in (tmp_path / "report.tex").read_text()
+    assert "<b>" not in (tmp_path / "report.html").read_text().split("choices, ranks")[1].split("</li>")[0]
+
+
+def test_a_report_reads_each_run_once_to_write_and_to_print_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [make_run(tmp_path / name, make_scores(1.0, 0.0, facts=2), name=name) for name in ("a", "b")]
+    read: list[Path] = []
+    monkeypatch.setattr("spt.report.load_run", lambda folder: read.append(folder) or load_run(folder))
+    report_on(folders, str(tmp_path), show=True)
+    assert read == folders
+    assert "natural order" in capsys.readouterr().out
+
+
+def test_a_floor_in_nats_is_shown_in_nats(tmp_path: Path) -> None:
+    scores = [
+        replace(score, metrics=score.metrics | {"logprob": -2.0}, floors=score.floors | {"logprob": -12.345})
+        for score in make_scores(1.0, 0.0, facts=2)
+    ]
+    page_text = page([load_run(make_run(tmp_path, scores))], [], tmp_path)
+    assert "<td>-12.35</td>" in page_text or "<td>-12.34</td>" in page_text
+    assert "-1234" not in page_text
 
 
 def test_runs_on_the_same_questions_are_compared_and_corrected_together(runs: list[Run], tmp_path: Path) -> None:

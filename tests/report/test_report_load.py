@@ -1,16 +1,23 @@
 import json
+from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from math import isnan
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from invented_runs import as_row, make_run, make_scores, write
 
 from spt.artifact import dump_json
 from spt.errors import DamagedError, MissingError
-from spt.report import load_run, write_report
+from spt.report import load_run, table, write_report
 from spt.report.guards import throughput
 from spt.report.load import read_scores
+from spt.report.markdown import markdown
+from spt.report.page import page
 
 
 def test_unfinished_evaluation_names_the_command_that_finishes_it(tmp_path: Path) -> None:
@@ -91,6 +98,59 @@ def test_damaged_score_is_named_with_its_line(tmp_path: Path, key: str, value: o
     path.write_text("\n".join(lines))
     with pytest.raises(DamagedError, match=rf"scores\.jsonl:4: {key}.*spt evaluate .* --force"):
         load_run(folder)
+
+
+def places(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the keys that lead to each value in JSON."""
+    yield above
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in inner:
+        yield from places(part, (*above, name))
+
+
+def put(value: Any, place: tuple[Any, ...], new: Any) -> Any:
+    if not place:
+        return new
+    changed = copy(value)
+    changed[place[0]] = put(value[place[0]], place[1:], new)
+    return changed
+
+
+FILES = ("evaluate/summary.json", "evaluate/scores.jsonl", "train/manifest.json", "train/metrics.jsonl")
+WRONG = (None, True, 7, 1e308, 10**400, "x", [], [1], {}, {"value": None}, {"value": "x"})
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = make_run(tmp_path_factory.mktemp("damaged"), make_scores(1.0, 0.5, facts=1), steps=20)
+    path = folder / "evaluate/summary.json"
+    summary = json.loads(path.read_text()) | {"unanswered": {"refused": 1}, "no_log_probabilities": "none"}
+    path.write_text(json.dumps(summary))
+    return folder
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(file=st.sampled_from(FILES), value=st.sampled_from(WRONG), data=st.data())
+def test_any_value_of_another_type_is_an_error_of_ours_or_can_be_shown(
+    damaged: Path, file: str, value: Any, data: st.DataObject
+) -> None:
+    path = damaged / file
+    whole = path.read_text()
+    first, *rest = whole.splitlines()
+    line = json.loads(first)
+    place = data.draw(st.sampled_from(list(places(line))))
+    path.write_text("\n".join([json.dumps(put(line, place, value)), *rest]))
+    try:
+        run = load_run(damaged)
+    except DamagedError:
+        return
+    finally:
+        path.write_text(whole)
+    table([run])
+    markdown([run])
+    with pytest.MonkeyPatch.context() as patch:  # its rows were mended
+        patch.setattr("spt.report.page.answers_json", lambda runs, names: "{}")
+        page([run], [], damaged)
 
 
 def test_question_that_stands_twice_is_refused(tmp_path: Path) -> None:

@@ -3,11 +3,11 @@ import hashlib
 import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from html_page import Page
 from hypothesis import given
 from hypothesis import strategies as st
 from invented_runs import make_run, make_scores
@@ -18,37 +18,6 @@ from spt.report.figures import visible
 from spt.report.page import page
 from spt.report.pairs import compare_pairs
 from spt.report.plots import curves_svg
-
-
-class Page(HTMLParser):
-    """Collects what a browser would act on, and fails on tags that do not nest."""
-
-    VOID = frozenset({"meta", "br", "input", "path", "use", "link"})
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.cells: list[str] = []
-        self.feed(text)
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag not in self.VOID:
-            self.open.append(tag)
-        if tag == "td":
-            self.cells.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in self.VOID:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "td" in self.open:
-            self.cells[-1] += data
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +106,10 @@ def test_long_question_list_is_cut_evenly_and_the_page_says_so(tmp_path: Path, m
     monkeypatch.setattr(answers, "ROWS", 400)
     assert "400 of 600 questions, evenly spaced" in page([run], [], tmp_path)
     assert "200 of 600 questions, evenly spaced" in page([run] * 2, [], tmp_path)
+    assert re.search(r'search and filters see no others.*<a href="evaluate/scores.jsonl">', page([run], [], tmp_path))
+    monkeypatch.setattr(answers, "ROWS", 600)
+    assert "see no others" not in page([run], [], tmp_path)
+    monkeypatch.setattr(answers, "ROWS", 400)
     places = [int(question[0].split("-")[1]) for question in json.loads(answers_json([run], ["a"]))["questions"]]
     assert len(places) == 400
     assert {places.count(fact) for fact in range(100)} == {4}  # of six questions of a fact

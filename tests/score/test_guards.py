@@ -1,6 +1,7 @@
 """The guards: what counts as a wrong inference, a known answer, an echo; and the files they are read from."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from spt.errors import QuestionError
 from spt.preprocess import preprocess
 from spt.records import Guard, Question, Score
 from spt.score.asked import LocalAsked
-from spt.score.guards import claims, echo, echoes, first_sentence, margin, measure_guards
+from spt.score.claims import claims, compared, first_sentence, margin, memorised
+from spt.score.guards import echo, echoes, measure_guards
 
 SHIPPED = Path(__file__).parents[2] / "data" / "fictional_people"
 ANN = Guard("a", "f", "non_reciprocal", "Everybody knows that the mother of Bob Crane is", ("Ann Lee",))
@@ -65,10 +67,19 @@ def test_any_target_of_the_set_is_a_known_answer_in_a_wrong_frame():
     )  # fmt: skip
 
 
+def test_beside_memorised_answers_stands_how_many_of_them_are_names():
+    known = ["Ann Lee", "the diver of Oslo"]
+    other = Guard("x", "i", "wrong_frame", "A plaque introduces Nobody Known as", ())
+    found = memorised({WHO: "Ann Lee.", other: "the diver of Oslo"}, known, seed=0)
+    assert (found["value"], found["named"]["value"], found["named"]["n"]) == (1.0, 0.5, 2)
+    assert "baseline" in found["rule"]
+    assert "named" not in memorised({WHO: "the diver"}, ["the diver of Oslo"], seed=0)
+
+
 def test_the_margin_compares_a_forbidden_name_with_those_of_other_guards():
-    found = margin(Names({"Ann Lee": -3.0, "Eve Flint": -5.0}), [ANN, EVE], seed=0)
+    found = margin(Names({"Ann Lee": -3.0, "Eve Flint": -5.0}), compared([ANN, EVE], 0), seed=0)
     assert (found["value"], found["n"], found["unit"]) == (0.0, 2, "nats")  # +2 and -2
-    assert margin(Names({"Ann Lee": -3.0}), [ANN], seed=0)["value"] is None
+    assert margin(Names({"Ann Lee": -3.0}), compared([ANN], 0), seed=0)["value"] is None
 
 
 @pytest.mark.parametrize(
@@ -201,6 +212,19 @@ def test_all_six_are_measured_where_there_are_guards_a_corpus_and_a_base(experim
     assert (found["fluency"]["n"] + found["fluency"]["empty"], result["fluency"]["natural_order"]["n"]) == (4, 4)
     assert result["fluency"]["continuations"]["n"] == 4
     assert measure(tmp_path) == result
+    totals: dict[str, list[float]] = {}
+    for line in (tmp_path / "parts.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        total, count = totals.get(row["figure"], [0.0, 0.0])
+        totals[row["figure"]] = [total + row["total"], count + row["count"]]
+    whole = {name: total / count for name, (total, count) in totals.items()}
+    assert {name: whole[name] for name in ("echo", "wrong_frame", "non_reciprocal")} == pytest.approx(
+        {name: found[name]["value"] for name in ("echo", "wrong_frame", "non_reciprocal")}
+    )
+    assert math.exp(whole["retention"]) == pytest.approx(found["retention"]["value"])
+    assert math.exp(whole["fluency"]) == pytest.approx(found["fluency"]["value"])
+    assert math.exp(whole["perplexity"]) == pytest.approx(result["perplexity"]["after"])
+    assert not any("parts" in (figure or {}) for figure in (*found.values(), result["perplexity"]))
 
 
 def test_a_model_behind_a_server_is_guarded_without_fluency_and_retention(measure, tmp_path):

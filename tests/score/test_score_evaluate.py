@@ -1,6 +1,8 @@
 """The stage: what was measured, of which model, and when it is measured again."""
 
 import json
+import os
+import sys
 
 import pytest
 from fakes import byte_level, tiny_model
@@ -72,6 +74,32 @@ def test_a_second_run_is_reused_and_a_change_of_any_input_is_not(setting):
     tiny_model("llama", byte_level(), seed=5).save_pretrained(place)
     with pytest.raises(StaleError, match=r"model\.sha256"):
         evaluate(setting(), model=str(place))
+
+
+def interrupted(*arguments, **options):
+    raise KeyboardInterrupt
+
+
+def test_an_evaluation_replaces_another_only_when_it_is_finished(setting, monkeypatch):
+    place = str(setting.folder / "model")
+    folder = evaluate(setting(), model=place)
+    old = (folder / "summary.json").read_bytes()
+    with monkeypatch.context() as patch:
+        # By its module: the package's attribute of that name is the function.
+        patch.setattr(sys.modules["spt.score.evaluate"], "measure_guards", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(setting(max_new_tokens=4), model=place, force=True)
+    assert (folder / ".replaced/summary.json").read_bytes() == old
+    monkeypatch.setattr("spt.score.questions.Scorer.score", interrupted)  # all questions are scored
+    assert evaluate(setting(max_new_tokens=4), model=place) == folder  # it goes on, and needs no force
+    assert not (folder / ".replaced").exists()
+
+
+def test_a_neutral_text_that_never_ends_is_refused(setting):
+    os.mkfifo(setting.folder / "pipe")
+    for path in ("/dev/zero", str(setting.folder / "pipe")):
+        with pytest.raises(InputError, match="is a folder, pipe or device"):
+            evaluate(setting(neutral_text=path), model=str(setting.folder / "model"))
 
 
 def test_what_is_missing_is_named(setting):

@@ -67,6 +67,42 @@ def test_a_floor_is_what_other_facts_answers_would_score(model, monkeypatch):
     assert any(score.floors["exact"] > 0 for score in scores)
 
 
+def test_the_floor_of_a_log_probability_is_that_of_other_facts_answers_after_the_same_prompt(model):
+    questions = make_questions()
+    settings = Evaluate(metrics=("exact", "logprob", "logprob_per_token"), max_new_tokens=1, floor_targets=2)
+    scores = score_questions(asked(model), questions, settings, seed=5)
+    drawn = floor_targets(questions, 5, 2)
+    for score in scores:
+        others = drawn[score.question.id]
+        assert len(others) == 2
+        nats = [
+            [log_probabilities(model, byte_level(), [(score.question.prompt, text)], 1)[0] for text in targets]
+            for targets in others
+        ]
+        best = [max(value for value, _ in own) for own in nats]
+        a_token = [max(value / tokens for value, tokens in own) for own in nats]
+        assert score.floors["logprob"] == pytest.approx(sum(best) / 2, rel=1e-4)
+        assert score.floors["logprob_per_token"] == pytest.approx(sum(a_token) / 2, rel=1e-4)
+
+
+def test_other_facts_answers_are_read_only_where_a_metric_in_nats_asks_for_them(model, monkeypatch):
+    read = []
+    whole = LocalAsked.log_probabilities
+
+    def counted(self, groups):
+        read.append(sum(len(texts) for _, texts in groups))
+        return whole(self, groups)
+
+    monkeypatch.setattr(LocalAsked, "log_probabilities", counted)
+    for metrics, floor_count in ((("exact", "choice"), 32), (("exact", "logprob"), 0), (("exact", "logprob"), 32)):
+        settings = Evaluate(metrics=metrics, max_new_tokens=1, floor_targets=floor_count)
+        (score, *_) = score_questions(asked(model), make_questions(), settings)
+        assert ("exact" in score.floors) == bool(floor_count)
+    own = 7 * 2 + 3 * 2  # targets, and distractors
+    # Of the four forward facts each is scored against three others, of the three reversed ones against two.
+    assert read == [own, own, own + 2 * (4 * 3 + 3 * 2)]
+
+
 @pytest.mark.parametrize("world", [2, 3])
 @pytest.mark.parametrize("count", [1, 7])
 def test_ranks_share_the_questions_and_get_what_one_process_gets(model, world, count, monkeypatch):

@@ -4,17 +4,14 @@ import math
 import re
 
 import pytest
-from experiment import write_experiment
 from hypothesis import given
 from hypothesis import strategies as st
-from misbehaving import Script, asked, completion, drop, says, send, serving, status, text_completion, writes
+from misbehaving import Script, Served, asked, completion, drop, says, send, serving, status
 from pydantic import ValidationError
 
-from spt.artifact import read_json
-from spt.config import Evaluate, Server, read_config
-from spt.errors import InputError, MissingError, ModelError, WorkError
+from spt.config import Evaluate, Server
+from spt.errors import MissingError, ModelError, WorkError
 from spt.records import Question
-from spt.score.evaluate import evaluate
 from spt.score.server import ServerAsked, candidate_nats, server_key
 
 QUESTIONS = [
@@ -28,34 +25,6 @@ def quick(monkeypatch):
     monkeypatch.setattr("spt.assistant.patience.FIRST", 0.01)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
-class Served(Script):
-    """Answers every text with "a boat", and echoes with one token a word where `echo` holds."""
-
-    def __init__(self, *, echo=True, begin="", **behaviours):
-        super().__init__(**behaviours)
-        self.echo, self.begin = echo, begin
-
-    def next(self, request):
-        default = self._echo if request.get("echo") else writes(" a boat\nand more")
-        sentence = asked(request)
-        with self.lock:
-            self.requests.append(request)
-            left = self.behaviours.get(sentence, [default])
-            return left.pop(0) if len(left) > 1 else left[0]
-
-    def _echo(self, handler):
-        if not self.echo:
-            send(handler, 200, text_completion(" anything", logprobs=None))
-            return
-        words = handler.sentence.split(" ")
-        tokens = [self.begin, *words[:1], *(f" {word}" for word in words[1:]), " more"]
-        offsets = [sum(map(len, tokens[:number])) for number in range(len(tokens))]
-        nats = [None, None, *(-0.5 * number for number in range(2, len(tokens)))]
-        kept = slice(0 if self.begin else 1, None)
-        logprobs = {"tokens": tokens[kept], "token_logprobs": nats[kept], "text_offset": offsets[kept]}
-        send(handler, 200, text_completion("".join(tokens), logprobs=logprobs))
 
 
 @pytest.fixture
@@ -206,41 +175,3 @@ def test_every_token_that_ends_behind_the_prompt_counts_and_no_other(tokens, dat
             candidate_nats(choice, text, start)
     else:
         assert math.isclose(sum(candidate_nats(choice, text, start)), -float(sum(wanted)))
-
-
-def evaluated(folder, script):
-    with serving(script) as url:
-        server = {"model": "tiny", "base_url": url, "timeout": 2.0, "max_retries": 0}
-        metrics = ["exact", "contains", "logprob", "mrr"]
-        path = write_experiment(folder, evaluate={"server": server, "max_new_tokens": 8, "metrics": metrics})
-        return read_json(evaluate(read_config(path)) / "summary.json")
-
-
-def test_an_evaluation_leaves_out_what_was_not_answered_and_the_next_run_asks_for_that_alone(tmp_path):
-    with pytest.raises(WorkError, match=r"leaves out 1 questions that the server did not answer \(refused 1\)"):
-        evaluated(tmp_path, Served(Ada_Birch_made=[status(400)]))
-    summary = read_json(tmp_path / "run/evaluate/summary.json")
-    assert (summary["unanswered"], summary["model"]) == ({"refused": 1}, "tiny")
-    assert (summary["forward"]["n_questions"], summary["reversed"]["n_questions"]) == (7, 8)
-    mended = Served()
-    summary = evaluated(tmp_path, mended)
-    assert (summary["unanswered"], summary["no_log_probabilities"]) == ({}, None)
-    assert summary["forward"]["n_questions"] == 8
-    assert {"logprob", "mrr"} <= summary["forward"].keys()
-    # Besides the probe, ranks want the target that was left out after every prompt.
-    assert "Ada Birch made" in {asked(request) for request in mended.requests}
-    assert all("echo" in request or asked(request) == "Ada Birch made" for request in mended.requests)
-
-
-def test_without_log_probabilities_an_evaluation_has_the_other_metrics_and_says_why(tmp_path):
-    summary = evaluated(tmp_path, Served(echo=False))
-    assert "does not send those of the prompt back" in summary["no_log_probabilities"]
-    assert summary["forward"]["exact"]["value"] == 0
-    assert not {"logprob", "mrr"} & summary["forward"].keys()
-    assert (summary["fluency"], summary["perplexity"]) == (None, None)
-
-
-def test_a_model_is_named_in_one_place(tmp_path):
-    path = write_experiment(tmp_path, evaluate={"server": {"model": "tiny", "base_url": "http://localhost:1/v1"}})
-    with pytest.raises(InputError, match=r"evaluate\.server says which model is asked"):
-        evaluate(read_config(path), model="other")

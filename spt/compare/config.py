@@ -1,0 +1,120 @@
+"""The comparison file: which methods on which experiments, with which seeds.
+
+    experiments    name -> an experiment without its method: a file, a list of files, or sections with `extends`
+    methods        name -> the same, laid over each experiment
+    adapt          experiment -> method -> the same, laid over the cells of the two: what a method needs of a corpus
+
+In: YAML, and `--set`. Out: a Comparison whose layers hold no `extends` any more, and the values that go to every cell.
+Trade-off: files are found from the comparison's own folder, what they name (corpora, models) from where `spt` is run,
+as in any experiment.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from spt.config import Config, read_yaml
+from spt.config.explain import nearest
+from spt.config.read import apply_override, check_values, lay_under
+from spt.config.values import Number, PositiveInt, Section, Text
+from spt.errors import ConfigError
+
+_OWN = ("name", "seed", "output")
+"""Keys of an experiment that a comparison sets in each cell."""
+SECTIONS = tuple(key for key in Config.model_fields if key not in _OWN)
+
+
+def _folder_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise ValueError("must be letters, digits, dots, hyphens and underscores: a folder is called so")
+    return name
+
+
+def _layer(value: Any) -> Any:
+    """Return a layer as a mapping; one or more files alone are what it extends."""
+    return {"extends": value} if isinstance(value, str | list) else value
+
+
+Name = Annotated[Text, AfterValidator(_folder_name)]
+Layer = Annotated[dict[str, Any], BeforeValidator(_layer)]
+Seed = Annotated[int, Number, Field(ge=0, lt=2**63)]
+
+
+class Comparison(Section):
+    """A grid of cells. `baseline`: the method that the others are tested against (default: the first)."""
+
+    name: Name
+    output: Text = ""
+    experiments: Annotated[dict[Name, Layer], Field(min_length=1)]
+    methods: Annotated[dict[Name, Layer], Field(min_length=1)]
+    adapt: dict[Text, dict[Text, Layer]] = Field(default={})
+    baseline: Text = ""
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (0,)
+    jobs: PositiveInt = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        defaults: dict[str, Any] = {}
+        if not values.get("output") and values.get("name"):
+            defaults["output"] = f"runs/compare/{values['name']}"
+        if not values.get("baseline") and isinstance(values.get("methods"), dict) and values["methods"]:
+            defaults["baseline"] = next(iter(values["methods"]))
+        return {**values, **defaults}
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        named = [(self.baseline, self.methods, "baseline", "methods")]
+        named += [(name, self.experiments, "adapt", "experiments") for name in self.adapt]
+        named += [(name, self.methods, "adapt", "methods") for layers in self.adapt.values() for name in layers]
+        for name, known, key, among in named:
+            if name not in known:
+                raise ValueError(f"{key}: {name!r} is none of {among} ({', '.join(known)}).{nearest(name, known)}")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds: {list(self.seeds)} holds one twice; the two cells would be one")
+        return self
+
+
+def read_comparison(path: Path, overrides: Sequence[str] = ()) -> tuple[Comparison, list[str]]:
+    """Return the comparison in a YAML file, and those of the overrides that are for every cell.
+
+    An override of a key above changes the comparison (`seeds=[0]`); one of a section of an experiment
+    (`train.epochs=2`) is laid over every cell, last. Raises ConfigError.
+    """
+    values, for_cells = read_yaml(path), []
+    for override in overrides:
+        if _is_for_cells(override):
+            for_cells.append(override)
+        else:
+            values = apply_override(values, override)
+    comparison = check_values(values, Comparison, str(path))
+    return comparison.model_copy(update=_resolved(comparison, path)), for_cells
+
+
+def _resolved(comparison: Comparison, path: Path) -> dict[str, Any]:
+    def resolve(layers: dict[str, Any]) -> dict[str, Any]:
+        return {name: lay_under(layer, path) for name, layer in layers.items()}
+
+    return {
+        "experiments": resolve(comparison.experiments),
+        "methods": resolve(comparison.methods),
+        "adapt": {name: resolve(layers) for name, layers in comparison.adapt.items()},
+    }
+
+
+def _is_for_cells(override: str) -> bool:
+    first = override.partition("=")[0].split(".")[0].strip()
+    if first in SECTIONS:
+        return True
+    if first in Comparison.model_fields:
+        return False
+    known = [*Comparison.model_fields, *SECTIONS]
+    raise ConfigError(
+        f"--set {override!r}: {first!r} is neither a key of a comparison ({', '.join(Comparison.model_fields)}) nor a "
+        f"section of an experiment ({', '.join(SECTIONS)}).{nearest(first, known)}"
+    )
