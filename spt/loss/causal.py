@@ -23,6 +23,7 @@ from spt.batch import Batch, collate
 from spt.encode import IGNORED
 from spt.loss.draw import Draw
 from spt.model import Prepared
+from spt.model.adapter import adapted_layers, inputs_as_they_come
 from spt.model.attention import on_any_device
 from spt.model.head import apply_head, backbone_of, base_of, head_of, is_all_head, trained_rows
 from spt.progress import say
@@ -43,6 +44,7 @@ class CausalLoss(nn.Module):
             self.by_head = is_all_head(model)
         if not self.by_head:
             say(f"the {model.config.model_type} model changes its logits after the head: all of a micro-batch are kept")
+        self._adapted = adapted_layers(model)
         run = self._run
         self._call = run if compiler is None else torch.compile(run, backend=compiler, dynamic=True)
 
@@ -96,7 +98,8 @@ class CausalLoss(nn.Module):
         `predictors` are positions of the flattened batch, each with its target after it; `layout` is what a packed row
         brings along.
         """
-        output = self._call(input_ids=input_ids, **layout).flatten(0, 1)
+        with inputs_as_they_come(self._adapted, input_ids.device.type):
+            output = self._call(input_ids=input_ids, **layout).flatten(0, 1)
         targets = labels.flatten()[predictors + 1]
         if not len(predictors):
             logits = apply_head(head_of(self.model), output[:1]) if self.by_head else output[:1]
@@ -152,10 +155,23 @@ def _nats(head: nn.Module, hidden: Tensor, targets: Tensor) -> Tensor:
 def _nats_and_gradients(
     head: nn.Module, hidden: Tensor, targets: Tensor, rows: Sequence[Tensor]
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Return the nats of a chunk and their gradients.
+
+    The logits become their own gradient, softmax - target, in one place: autograd would keep three more of that size.
+    """
     hidden = hidden.detach().requires_grad_()
-    nats = _nats(head, hidden, targets)
+    logits = apply_head(head, hidden)
+    with torch.no_grad():
+        wide = logits.detach().to(torch.float32, copy=True)
+        wide -= wide.amax(dim=-1, keepdim=True)
+        nats = -wide.gather(-1, targets[:, None]).sum()
+        total = wide.exp_().sum(dim=-1, keepdim=True)
+        nats += total.log().sum()
+        wide /= total
+        wide.scatter_add_(-1, targets[:, None], torch.full_like(targets[:, None], -1.0, dtype=wide.dtype))
+        upstream = wide.to(logits.dtype)
     with torch.autocast(hidden.device.type, enabled=False):  # gradients have the dtypes that the forward pass chose
-        return nats.detach(), torch.autograd.grad(nats, (hidden, *rows))
+        return nats, torch.autograd.grad(logits, (hidden, *rows), upstream)
 
 
 def target_log_probabilities(

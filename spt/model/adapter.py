@@ -6,7 +6,7 @@ the adapter loads onto it.
 
 import difflib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,30 @@ def load_adapter(model: Any, folder: str) -> Any:
             f"{folder}: the adapter does not load onto {model.name_or_path} ({first_line(error)}). Give the folder "
             "that `spt train` wrote, and keep its base as it was."
         ) from error
+
+
+def adapted_layers(model: Any) -> list[Any]:
+    """Return the layers whose input peft casts to the dtype of their adapter."""
+    return [module for module in model.modules() if getattr(module, "cast_input_dtype_enabled", False)]
+
+
+@contextmanager
+def inputs_as_they_come(layers: Sequence[Any], device: str) -> Iterator[None]:
+    """Keep peft from casting, where autocast does.
+
+    An adapter in float32 would have its input cast up by peft, down again by autocast, and kept once for each layer
+    that reads it. The numbers are the same.
+    """
+    import torch
+
+    casting = not torch.is_autocast_enabled(device)
+    for layer in layers:
+        layer.cast_input_dtype_enabled = casting
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.cast_input_dtype_enabled = True
 
 
 def untrained(model: Any) -> list[str]:

@@ -5,6 +5,7 @@ where two units would be glued together, so a text grows by a character at some 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from spt.permute.orders import Drawn
 from spt.records import Piece, Segmentation, writes_no_spaces
@@ -20,20 +21,20 @@ def lay_out(
     """
     text = segmentation.text
     cores = [_core(text, start, end) for start, end in segmentation.spans]
-    edges = [0, *(end for _, end in cores)]
+    edges = [0, *[end for _, end in cores]]
     gaps = [text[edge:start] for edge, (start, _) in zip(edges, cores, strict=False)]
-    parts: list[str] = []
-    pieces: list[Piece] = []
-    position = 0
-    signs = {
+    signs = _signs(drawn, sentinels) if drawn.signs else {}
+    parts = [part for part in _parts(text, cores, edges, gaps, drawn.permutation, delimiter, signs) if part[0]]
+    texts = [part for part, _ in parts]
+    ends = [0, *accumulate(map(len, texts))]
+    return "".join(texts), tuple(map(Piece, ends, ends[1:], [source for _, source in parts]))
+
+
+def _signs(drawn: Drawn, sentinels: Sequence[str]) -> dict[int, str]:
+    return {
         place: " ".join(sentinels[section] for other, section in drawn.signs if other == place)
         for place, _ in drawn.signs
     }
-    for part, source in _parts(text, cores, edges, gaps, drawn.permutation, delimiter, signs):
-        if part:
-            parts.append(part)
-            pieces.append(Piece(position, position := position + len(part), source))
-    return "".join(parts), tuple(pieces)
 
 
 def _parts(
@@ -60,7 +61,7 @@ def _parts(
             # Neighbours as before, but the gap at their new place may be empty where theirs was not.
             if gaps[unit] and last and not last.isspace():
                 yield " ", None
-        elif place:
+        elif place and (delimiter is not None or not last.isspace()):
             yield from _seam(last, gap, core, delimiter)
         yield core, start
         last, before = core[-1:] or last, unit

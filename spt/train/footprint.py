@@ -16,9 +16,10 @@ from spt.batch import Batch
 from spt.config import Model
 from spt.errors import ModelError
 from spt.model import build_model, resolve_base
-from spt.model.adapter import add_lora
+from spt.model.adapter import adapted_layers, add_lora, inputs_as_they_come
 from spt.model.attention import fit_attention
 from spt.model.head import backbone_of, base_of
+from spt.model.lean import keep_less
 from spt.model.source import READ_ERRORS, first_line
 from spt.records import Tag
 
@@ -63,6 +64,7 @@ def saved_bytes(model: Any, dtype: str, batch: Batch, *, on_cpu: bool) -> int | 
 
     computed = getattr(torch, dtype)
     _set_attention(model, on_cpu=on_cpu)
+    keep_less(model)
     layout = {name: value for name, value in batch.inputs("cpu").items() if name not in ("labels", "predictors")}
     logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)  # what fails is said by us
     with FakeTensorMode(allow_non_fake_inputs=True):
@@ -77,7 +79,8 @@ def saved_bytes(model: Any, dtype: str, batch: Batch, *, on_cpu: bool) -> int | 
 
         in_bfloat16 = torch.autocast("cpu", dtype=torch.bfloat16, enabled=computed == torch.bfloat16)
         try:
-            with in_bfloat16, torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+            with in_bfloat16, inputs_as_they_come(adapted_layers(model), "cpu"), hooks:
                 backbone_of(model.train())(**layout, use_cache=False)
         except (RuntimeError, NotImplementedError):
             return None

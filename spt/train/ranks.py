@@ -16,13 +16,22 @@ from datetime import timedelta
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from accelerate.utils import DistributedType, InitProcessGroupKwargs, broadcast_object_list, parse_flag_from_env
+from accelerate.utils import (
+    DistributedDataParallelKwargs,
+    DistributedType,
+    InitProcessGroupKwargs,
+    broadcast_object_list,
+    parse_flag_from_env,
+)
 
 from spt.config import Config
 from spt.errors import InputError
 
 PATIENCE = timedelta(hours=1)
 """How long a collective waits for a rank: longer than any work that one rank does while the others wait."""
+
+_IN_BUCKETS = DistributedDataParallelKwargs(gradient_as_bucket_view=True)
+"""Gradients lie where DDP sums them, rather than being copied there and back."""
 
 _SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 """Where launchers say how many processes they started: torch's and accelerate's, MPI's, Slurm's `srun`."""
@@ -43,7 +52,7 @@ def make_accelerator(config: Config) -> Accelerator:
     accelerator = Accelerator(
         mixed_precision=precision,
         cpu=not torch.accelerator.is_available(),
-        kwargs_handlers=[InitProcessGroupKwargs(timeout=PATIENCE)],
+        kwargs_handlers=[InitProcessGroupKwargs(timeout=PATIENCE), _IN_BUCKETS],
     )
     if accelerator.num_processes != asked:
         raise InputError(

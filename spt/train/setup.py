@@ -42,6 +42,7 @@ from spt.model import (
     train_tokenizer,
 )
 from spt.model.attention import fit_attention, on_any_device
+from spt.model.lean import keep_less
 from spt.preprocess import check_segmented, find_segmented, load_segmented
 from spt.preprocess.shards import SCHEMA
 from spt.progress import say
@@ -135,6 +136,8 @@ def prepare(config: Config, folder: Path) -> tuple[Stream, Prepared]:
     say(f"loading {config.model.base}" if config.model.base else "building a model from scratch")
     prepared = prepare_model(config.model, tokenizer, config.permute.order_tag, config.seed)
     fit_attention(prepared.model, packing=config.train.packing)
+    if not config.train.torch_compile:  # a compiler chooses by itself what it keeps
+        keep_less(prepared.model)
     with on_any_device(prepared.model):
         check_causal(prepared.model)
     mask_id = spt.loss.OBJECTIVES[config.train.objective].prepare(prepared)

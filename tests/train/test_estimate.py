@@ -12,8 +12,9 @@ from spt import cli
 from spt.batch import collate
 from spt.config import Model, read_config
 from spt.errors import ConfigError
-from spt.model.adapter import add_lora
+from spt.model.adapter import adapted_layers, add_lora, inputs_as_they_come
 from spt.model.attention import fit_attention
+from spt.model.lean import keep_less
 from spt.preprocess import preprocess
 from spt.records import Example
 from spt.train.estimate import estimate
@@ -47,7 +48,8 @@ def really_kept(model, batch, dtype):
 
     layout = {name: value for name, value in batch.inputs("cpu").items() if name not in ("labels", "predictors")}
     precision = torch.autocast("cpu", torch.bfloat16, enabled=dtype == "bfloat16")
-    with precision, torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+    with precision, inputs_as_they_come(adapted_layers(model), "cpu"), hooks:
         model.train().get_decoder()(**layout, use_cache=False)
     return sum(storage.nbytes() for storage in kept.values())
 
@@ -64,6 +66,7 @@ def test_the_bytes_a_sketch_keeps_are_those_that_autograd_keeps(base, dtype, lor
     )
     model = real if lora is None else add_lora(real, lora, None, 0)
     fit_attention(model, packing=packing)
+    keep_less(model)
     examples = [Example(str(length), "original", (7,) * length, (7,) * length) for length in (20, 20, 19, 17, 11, 5)]
     batch = collate(examples, 0, packing=packing)
     kept = really_kept(real, batch, dtype)
