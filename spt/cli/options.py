@@ -23,7 +23,9 @@ Limit = Annotated[
     int | None, typer.Option("--limit", min=1, help="Use the first N records only (questions: evaluate).")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the inputs and say what would be done; write nothing.")]
-Force = Annotated[bool, typer.Option("--force", help="Delete what another configuration wrote, and start anew.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Start anew; a finished output is kept until the new one is finished.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object on standard output.")]
 

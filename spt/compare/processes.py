@@ -1,4 +1,4 @@
-"""Commands, each a process of its own, some at a time.
+"""Commands, each a process of its own, some at a time; where there are several GPUs, each sees one of them.
 
 In: jobs. Out: each with its exit code, in the order in which they end. A signal to this process is passed on to all of
 them as SIGTERM, at which training saves and ends; no more are started. Trade-off: they are looked at ten times a
@@ -10,11 +10,12 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOOK_SECONDS = 0.1
@@ -48,13 +49,21 @@ class Ended:
         return "\n".join(lines[max(start, 0) :]) or f"exit code {self.code}, without a word"
 
 
+class _Running(NamedTuple):
+    process: subprocess.Popen[bytes]
+    since: float
+    log_start: int
+    gpu: str | None
+
+
 @dataclass
 class Processes:
-    """At most `at_once` jobs at a time; `asked` is the first signal that came."""
+    """At most `at_once` jobs at a time, spread over `gpus`; `asked` is the first signal that came."""
 
     at_once: int
+    gpus: Sequence[str] = ()
     asked: signal.Signals | None = None
-    _running: dict[Job, tuple[subprocess.Popen[bytes], float, int]] = field(default_factory=dict)
+    _running: dict[Job, _Running] = field(default_factory=dict)
 
     def run(self, jobs: Iterable[Job], started: Callable[[list[str]], None]) -> Iterator[Ended]:
         """Yield the jobs as they end; `started` is told which ones run whenever one starts.
@@ -67,7 +76,7 @@ class Processes:
                 while waiting and len(self._running) < self.at_once and self.asked is None:
                     self._start(waiting.popleft())
                     started([job.label for job in self._running])
-                ended = [self._ended(job) for job, (process, *_) in self._running.items() if process.poll() is not None]
+                ended = [self._ended(job) for job, left in self._running.items() if left.process.poll() is not None]
                 for one in ended:
                     del self._running[one.job]
                 yield from ended
@@ -75,8 +84,8 @@ class Processes:
                     time.sleep(LOOK_SECONDS)
         finally:
             self._pass_on()
-            for process, *_ in self._running.values():
-                process.wait()
+            for left in self._running.values():
+                left.process.wait()
 
     @contextmanager
     def heeding_signals(self) -> Iterator[None]:
@@ -94,13 +103,16 @@ class Processes:
         self._pass_on()
 
     def _pass_on(self) -> None:
-        for process, *_ in self._running.values():
-            process.terminate()  # asks: a second one, later, ends it without saving
+        for one in self._running.values():
+            one.process.terminate()  # asks: a second one, later, ends it without saving
 
     def _start(self, job: Job) -> None:
         job.log.parent.mkdir(parents=True, exist_ok=True)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         environment = {"OMP_NUM_THREADS": str(max(cores // self.at_once, 1))} | os.environ
+        taken = [one.gpu for one in self._running.values()]
+        gpu = min(self.gpus, key=taken.count, default=None)
+        environment |= {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
         with job.log.open("ab") as log:
             start = log.tell()
             # A group of its own: a terminal's Ctrl-C reaches it through this process alone, once.
@@ -108,13 +120,22 @@ class Processes:
                 job.command,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, process_group=0,
             )  # fmt: skip
-        self._running[job] = process, time.monotonic(), start
+        self._running[job] = _Running(process, time.monotonic(), start, gpu)
         if self.asked is not None:  # a signal came while it was started
             process.terminate()
 
     def _ended(self, job: Job) -> Ended:
-        process, since, start = self._running[job]
+        one = self._running[job]
         with job.log.open("rb") as log:
-            log.seek(start)
+            log.seek(one.log_start)
             said = log.read().decode("utf-8", errors="replace")
-        return Ended(job, process.returncode, time.monotonic() - since, said)
+        return Ended(job, one.process.returncode, time.monotonic() - one.since, said)
+
+
+def find_gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the GPUs that CUDA_VISIBLE_DEVICES may name, of which each job is to see one; none where jobs share."""
+    import torch
+
+    count = torch.cuda.device_count()
+    named = environment.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(count)))
+    return tuple(named.split(",")) if count > 1 else ()

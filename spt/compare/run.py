@@ -22,7 +22,7 @@ from spt.compare.cell import Cell, Cells, write_cells
 from spt.compare.check import check_plans
 from spt.compare.config import Comparison
 from spt.compare.grid import Plan, make_plans, shared_folders
-from spt.compare.processes import Ended, Job, Processes
+from spt.compare.processes import Ended, Job, Processes, find_gpus
 from spt.compare.standing import empty_scores, stand
 from spt.config import Config, write_config
 from spt.config.yaml_text import dump_yaml
@@ -51,7 +51,7 @@ def run_comparison(comparison: Comparison, overrides: Sequence[str], *, force: b
     with _locked(folder):
         write_atomically(folder / "comparison.yaml", dump_yaml(comparison.model_dump(mode="json")))
         grid = Grid(comparison, plans)
-        processes = Processes(comparison.jobs)
+        processes = Processes(comparison.jobs, find_gpus(os.environ))
         with processes.heeding_signals():
             grid.segment(processes)
             grid.look(force=force)

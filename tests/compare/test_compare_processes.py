@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from spt.compare.processes import Job, Processes
+from spt.compare.processes import Job, Processes, find_gpus
 
 PATIENT = """
 import signal, sys, time
@@ -106,3 +106,17 @@ def test_what_runs_is_stopped_where_nobody_waits_for_it_any_more(tmp_path):
     assert next(running).job is quick
     running.close()
     assert patient.log.read_text() == "ready\nsaved\n"
+
+
+def test_jobs_are_spread_over_gpus_and_each_sees_one(tmp_path):
+    say = "import os, time; time.sleep(0.3); print(os.environ.get('CUDA_VISIBLE_DEVICES'))"
+    ended = list(Processes(2, ("4", "6")).run([job(tmp_path, f"job-{i}", say) for i in range(4)], nobody))
+    assert sorted(one.said.strip() for one in ended) == ["4", "4", "6", "6"]
+
+
+@pytest.mark.parametrize(
+    ("count", "named", "found"), [(0, None, ()), (1, "3", ()), (2, None, ("0", "1")), (2, "5,7", ("5", "7"))]
+)
+def test_gpus_are_those_that_this_process_may_see(monkeypatch, count, named, found):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: count)
+    assert find_gpus({} if named is None else {"CUDA_VISIBLE_DEVICES": named}) == found
