@@ -4,6 +4,9 @@
     methods        name -> the same, laid over each experiment
     adapt          experiment -> method -> the same, laid over the cells of the two: what a method needs of a corpus
 
+Shorter: `base: FILE` for one experiment, a list of files for methods (each called as its file), and `models`, a list of
+bases or name -> keys of `model`, each laid over each experiment.
+
 In: YAML, and `--set`. Out: a Comparison whose layers hold no `extends` any more, and the values that go to every cell.
 Trade-off: files are found from the comparison's own folder, what they name (corpora, models) from where `spt` is run,
 as in any experiment.
@@ -38,6 +41,44 @@ def _layer(value: Any) -> Any:
     return {"extends": value} if isinstance(value, str | list) else value
 
 
+def _spelt_out(values: dict[str, Any]) -> dict[str, Any]:
+    """Return a comparison whose short forms are written out."""
+    values = dict(values)
+    base, models = values.pop("base", None), values.pop("models", None)
+    if isinstance(values.get("methods"), list):
+        values["methods"] = _named_after("methods", values["methods"], "the path of a file")
+    if base is not None:
+        if "experiments" in values:
+            raise ValueError("give either base (one experiment) or experiments (some, each with a name)")
+        values["experiments"] = _named_after("base", [base], "the path of a file")
+    if models is not None and isinstance(values.get("experiments"), dict):
+        named = models if isinstance(models, dict) else _named_after("models", models, "a base, as in model.base")
+        values["experiments"] = {
+            f"{experiment}-{name}": _with_model(_layer(layer), model)
+            for experiment, layer in values["experiments"].items()
+            for name, model in named.items()
+        }
+    return values
+
+
+def _named_after(key: str, given: Any, what: str) -> dict[str, Any]:
+    """Return things by their file's name, or the last part of their Hub id."""
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise ValueError(f"{key}: each must be {what}; give others as NAME: ...")
+    named = {Path(one).name.removesuffix(".yaml").removesuffix(".gguf"): one for one in given}
+    if len(named) < len(given):
+        raise ValueError(f"{key}: two of {', '.join(given)} would have one name; give them as NAME: ...")
+    return named
+
+
+def _with_model(layer: Any, model: Any) -> Any:
+    if not isinstance(layer, dict):
+        return layer  # no experiment: refused where its own type is checked
+    own = {"base": model, "from_scratch": None} if isinstance(model, str) else model
+    return {**layer, "model": {**layer.get("model", {}), **own}} if isinstance(own, dict) else {**layer, "model": own}
+
+
+_SHORT = ("base", "models")
 Name = Annotated[Text, AfterValidator(_folder_name)]
 Layer = Annotated[dict[str, Any], BeforeValidator(_layer)]
 Seed = Annotated[int, Number, Field(ge=0, lt=2**63)]
@@ -60,6 +101,7 @@ class Comparison(Section):
     def _defaults(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
+        values = _spelt_out(values)
         defaults: dict[str, Any] = {}
         if not values.get("output") and values.get("name"):
             defaults["output"] = f"runs/compare/{values['name']}"
@@ -111,10 +153,11 @@ def _is_for_cells(override: str) -> bool:
     first = override.partition("=")[0].split(".")[0].strip()
     if first in SECTIONS:
         return True
-    if first in Comparison.model_fields:
+    own = (*Comparison.model_fields, *_SHORT)
+    if first in own:
         return False
-    known = [*Comparison.model_fields, *SECTIONS]
+    known = [*own, *SECTIONS]
     raise ConfigError(
-        f"--set {override!r}: {first!r} is neither a key of a comparison ({', '.join(Comparison.model_fields)}) nor a "
+        f"--set {override!r}: {first!r} is neither a key of a comparison ({', '.join(own)}) nor a "
         f"section of an experiment ({', '.join(SECTIONS)}).{nearest(first, known)}"
     )

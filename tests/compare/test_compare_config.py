@@ -151,3 +151,41 @@ def test_the_comparisons_that_come_with_spt_hold_only_experiments(path, monkeypa
     assert len(plans) == len(comparison.seeds) * len(comparison.methods) * len(comparison.experiments)
     if path == "tiny.yaml":
         assert {file.stem for file in (ROOT / "configs/methods").glob("*.yaml")} <= comparison.methods.keys()
+
+
+def test_base_models_and_lists_are_short_for_named_experiments_and_methods(tmp_path):
+    path = write(tmp_path)
+    values = yaml.safe_load(path.read_text())
+    del values["experiments"]
+    for name, layer in METHODS.items():
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(layer))
+    short = {"base": "experiment.yaml", "methods": [f"{name}.yaml" for name in METHODS]}
+    path.write_text(yaml.safe_dump(values | short, sort_keys=False))
+    plans, wanted = plans_of(path), plans_of(write(tmp_path, experiments={"experiment": "experiment.yaml"}))
+    assert [(plan.cell, plan.config) for plan in plans] == [(plan.cell, plan.config) for plan in wanted]
+    models = {"models": {"narrow": {"dtype": "float32"}, "wide": {"dtype": "bfloat16"}}}
+    path.write_text(yaml.safe_dump(values | short | models, sort_keys=False))
+    plans = plans_of(path, "seeds=[3]")
+    assert {plan.cell.experiment: plan.config.model.dtype for plan in plans} == {
+        "experiment-narrow": "float32", "experiment-wide": "bfloat16",
+    }  # fmt: skip
+    path.write_text(yaml.safe_dump(values | short | {"models": ["some/Llama-1B", "a/b.gguf"]}, sort_keys=False))
+    comparison, _ = read_comparison(path)
+    bases = {name: layer["model"]["base"] for name, layer in comparison.experiments.items()}
+    assert bases == {"experiment-Llama-1B": "some/Llama-1B", "experiment-b": "a/b.gguf"}
+    assert all(layer["model"]["from_scratch"] is None for layer in comparison.experiments.values())
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"base": "experiment.yaml"}, "either base"),
+        ({"methods": [{"permute": {}}]}, "methods: each must be the path of a file"),
+        ({"methods": ["a/spt.yaml", "b/spt.yaml"]}, "would have one name"),
+        ({"models": [3]}, "models: each must be a base"),
+        ({"models": {"one": 3}}, "model"),
+    ],
+)
+def test_a_short_form_that_says_nothing_clear_is_refused(tmp_path, values, said):
+    with pytest.raises(SptError, match=said):
+        plans_of(write(tmp_path, **values))
