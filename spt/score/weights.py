@@ -21,21 +21,25 @@ _ROWS = 32
 @contextmanager
 def weights_laid_out(model: Any) -> Iterator[None]:
     """Let linear layers read weights that are laid out for them, where that is possible and small."""
-    layers = [module for module in model.modules() if type(module) is nn.Linear and _fits_kernel(module)]
-    if sum(layer.weight.nbytes for layer in layers) > _AT_MOST or not torch.backends.mkldnn.is_available():
+    layers = [module for module in model.modules() if type(module) is nn.Linear and _has_kernel(module)]
+    if sum(layer.weight.nbytes for layer in layers) > _AT_MOST:
         layers = []
-    for layer in layers:
-        weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight, _ROWS)
-        layer.forward = partial(_linear, weight, layer.bias)
     try:
+        for layer in layers:
+            weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight, _ROWS)
+            layer.__dict__["forward"] = partial(_linear, weight, layer.bias)
         yield
     finally:
         for layer in layers:
-            del layer.forward
+            layer.__dict__.pop("forward", None)
 
 
-def _fits_kernel(layer: nn.Linear) -> bool:
-    return layer.weight.dtype == torch.bfloat16 and layer.weight.device.type == "cpu"
+def _has_kernel(layer: nn.Linear) -> bool:
+    on_cpu = layer.weight.dtype == torch.bfloat16 and layer.weight.device.type == "cpu"
+    if not on_cpu or "forward" in layer.__dict__:  # accelerate's offloading puts its own there
+        return False
+    known = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    return bool(known and torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _linear(weight: Tensor, bias: Tensor | None, states: Tensor) -> Tensor:

@@ -86,7 +86,7 @@ def floor_targets(
     return {question.id: floors[question] for question in questions}
 
 
-@lru_cache(maxsize=1 << 16)  # a target is looked at for many questions
+@lru_cache(maxsize=1 << 14)  # a target is looked at for many questions
 def _bare(text: str) -> str:
     return fold(trim(text))
 
