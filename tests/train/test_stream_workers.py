@@ -3,14 +3,16 @@
 import os
 import signal
 import time
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 import psutil
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spt.errors import CorpusError, ModelError, WorkError
-from spt.train.ahead import prepared_ahead
+from spt.train.ahead import prepared_ahead, prepared_together
 
 
 def tensors(number):
@@ -82,6 +84,15 @@ def test_an_error_of_a_worker_arrives_at_its_step_as_it_was_raised():
     with pytest.raises(CorpusError) as caught:
         next(prepared_ahead(fails_with_a_row, range(9), 1))
     assert str(caught.value) == "a.jsonl:3: wrong_type: text is a number"
+
+
+@given(numbers=st.builds(range, st.integers(1, 5), st.integers(1, 9)), size=st.integers(1, 9))
+def test_steps_prepared_together_come_in_order_and_an_error_at_its_step(numbers, size):
+    steps, found = prepared_together(fails_at_three, numbers, size), []
+    fails = 3 in numbers
+    with pytest.raises(ModelError) if fails else nullcontext():
+        found.extend(steps)
+    assert found == [number for number in numbers if number < 3 or not fails]
 
 
 def test_a_killed_worker_ends_the_run_and_names_the_step_and_the_remedy():
