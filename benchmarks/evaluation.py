@@ -8,7 +8,8 @@ own and give its interpreter as --harness. The model is SmolLM2-135M-Instruct: c
 Every program runs alone in a process of its own; a round runs each once, every other round in the opposite order, and
 the table gives medians over rounds of the ratios within one, of wall and of processor time. Exactness is measured in
 float32, on the first few questions, and float64 says whose rounding a difference is. Memory a question is what the
-larger of two streams takes beyond the smaller, the questions themselves aside. On a GPU the targets are the same.
+larger of two streams takes beyond the smaller: a file of questions, two a fact, is read, asked of a model that costs
+nothing, summarised and looked through for echoes. On a GPU the targets are the same.
 """
 
 import argparse

@@ -69,25 +69,30 @@ class Instant:
 
 
 def stream(count: int) -> dict:
-    """Return by how much memory grew while `count` questions were scored, written and summarised."""
+    """Return by how much memory grew while `count` questions were read, scored, written, summarised and guarded."""
+    from spt.benchmark import read_questions
     from spt.config import Evaluate
-    from spt.records import Question
+    from spt.score.guards import echo
     from spt.score.questions import score_chunks
     from spt.score.stream import ScoreFile
     from spt.statistics import summarise
 
     settings = Evaluate(metrics=("exact", "startswith", "logprob"))
-    questions = [
-        Question(f"q{n}", f"f{n // 2}", ("forward", "reversed")[n % 2], f"Who is number {n}?", (f"the {n}th of all",))
-        for n in range(count)
-    ]
     start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "questions.jsonl"
+        with path.open("w", encoding="utf-8") as lines:
+            for n in range(count):
+                row = {"id": f"q{n}", "fact_id": f"f{n // 2}", "direction": ("forward", "reversed")[n % 2]}
+                row |= {"prompt": f"Who is number {n}?", "targets": [f"the {n}th of all"]}
+                lines.write(json.dumps(row) + "\n")
+        questions = read_questions(path).questions
         file = ScoreFile(Path(folder) / "scores.jsonl", settings.metrics)
         for scores in score_chunks(Instant(), questions, settings):
             file.append(scores)
         written = file.path.stat().st_size
         summarise(file.read(), headline="exact", seed=0)
+        echo(file.read(), seed=0)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start
     return {"grown": grown * 1024 / count, "written": written / count}
 

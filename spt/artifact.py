@@ -34,13 +34,14 @@ def dump_json(value: Any, *, indent: int | None = 2) -> str:
     return json.dumps(value, indent=indent, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
 
-def write_atomically(path: Path, data: str | bytes) -> None:
-    """Write a file so that a reader finds the old content or the new, never a part."""
+def write_atomically(path: Path, data: str | bytes | Iterable[str]) -> None:
+    """Write a file, given whole or in parts, so that a reader finds the old content or the new, never some of it."""
+    parts = [data] if isinstance(data, str | bytes) else data
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
-            file.write(data.encode("utf-8") if isinstance(data, str) else data)
+            file.writelines(part.encode("utf-8") if isinstance(part, str) else part for part in parts)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

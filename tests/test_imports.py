@@ -11,7 +11,7 @@ ROOT = Path(spt.__file__).parent
 ROWS = (
     ("errors",),
     ("records", "progress"),
-    ("artifact",),
+    ("artifact", "scratch"),
     ("config",),
     ("corpus",),
     ("model",),

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from spt.benchmark.question_table import QuestionTable
 from spt.config.questions import QuestionField
 from spt.corpus import Row
+from spt.corpus.seen import SeenIds
 from spt.errors import CorpusError, QuestionError
 from spt.progress import say
 from spt.records import DIRECTIONS, Direction, Question
@@ -29,12 +31,11 @@ class Reader:
     `fields` says which column holds what, where it is not called so; `direction` is that of rows that have none.
     """
 
-    def __init__(self, fields: Mapping[QuestionField, str]) -> None:
-        self.questions: list[Question] = []
+    def __init__(self, fields: Mapping[QuestionField, str], seen: SeenIds) -> None:
+        self.questions = QuestionTable()
         self.problems: list[str] = []
         self.left_out = 0
-        self._fields = fields
-        self._lines: dict[str, str] = {}
+        self._fields, self._seen = fields, seen
         self._columns = set(fields.values())
 
     def reject(self, error: CorpusError) -> None:
@@ -56,9 +57,10 @@ class Reader:
             self.problems += [f"{place}: {problem}" for problem in problems]
             return
         question = _question(row)
-        first = self._lines.setdefault(question.id, place)
-        if first != place:
-            self.problems.append(f"{place}: id {question.id!r} was given in {first}; every question needs its own")
+        first = self._seen.add(question.id, row.source, row.line)
+        if first is not None and first != (row.source, row.line):
+            where = f"{first[0]}:{first[1]}"
+            self.problems.append(f"{place}: id {question.id!r} was given in {where}; every question needs its own")
         self.questions.append(question)
 
     def check(self, place: str | Path) -> None:

@@ -1,13 +1,13 @@
 """A file of questions, and what its set says of itself → QuestionSet.
 
 In: JSON Lines (or CSV, TSV, Parquet: any format of a corpus), and `benchmark.json` beside it, where there is one.
-Out: questions, every one checked, or one error that lists the bad rows. Trade-off: a set is read whole, since scoring
-needs all of it.
+Out: questions, every one checked, or one error that lists the bad rows. Trade-off: a set is read whole before anything
+is scored, since its floors need all of it, and then lies on disk.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from spt.benchmark.grammar import Grammar
 from spt.benchmark.question_rows import FIELDS, Reader
 from spt.config import Headline, Questions, Source
 from spt.corpus import read_rows
+from spt.corpus.seen import SeenIds
 from spt.errors import QuestionError
 from spt.records import Question
 
@@ -45,7 +46,7 @@ class QuestionSet:
 
     name: str
     headline: Headline
-    questions: tuple[Question, ...]
+    questions: Sequence[Question]
     grammar: Grammar | None = None
 
 
@@ -61,17 +62,16 @@ def read_questions(source: str | Path | Questions, limit: int | None = None) -> 
     """
     section = _section(source)
     about = read_about(Path(section.place))
-    reader = Reader(section.fields)
-    for path, direction in section.files:
-        for row in read_rows(Source(path=path), reader.reject):
-            if limit is not None and len(reader.questions) >= limit:
-                break
-            reader.add(row, direction)
+    with SeenIds() as seen:
+        reader = Reader(section.fields, seen)
+        for path, direction in section.files:
+            for row in read_rows(Source(path=path), reader.reject):
+                if limit is not None and len(reader.questions) >= limit:
+                    break
+                reader.add(row, direction)
     reader.check(", ".join(path for path, _ in section.files))
-    return QuestionSet(
-        about.name, about.headline, tuple(reader.questions),
-        Grammar(about.grammar) if about.grammar else None,
-    )  # fmt: skip
+    grammar = Grammar(about.grammar) if about.grammar else None
+    return QuestionSet(about.name, about.headline, reader.questions, grammar)
 
 
 def hash_questions(source: str | Path | Questions) -> str:

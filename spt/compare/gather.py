@@ -15,7 +15,8 @@ from spt.metrics import METRICS
 from spt.records import DIRECTIONS
 from spt.report.load import Run, load_run, remedy
 from spt.report.stored import Part, read_lines
-from spt.statistics.columns import Columns, Rows
+from spt.statistics.columns import Columns
+from spt.statistics.fact_rows import Rows
 from spt.statistics.facts import FactTotals, by_fact
 from spt.statistics.summary import CONTROL
 

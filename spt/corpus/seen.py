@@ -4,9 +4,10 @@ In: an id and its place. Out: where an equal id stood before. Trade-off: a tempo
 itself keeps in memory up to its cache and on disk beyond: memory stays flat, at about a microsecond or two a record.
 """
 
-import sqlite3
 from types import TracebackType
 from typing import Self
+
+from spt.scratch import open_scratch
 
 CACHE_KIB = 32 * 1024
 
@@ -15,14 +16,10 @@ class SeenIds:
     """The ids of one pass over a corpus; a context manager."""
 
     def __init__(self) -> None:
-        # An empty name makes a private file that is deleted when closed.
-        self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._connection = open_scratch(
+            "CREATE TABLE seen (id TEXT PRIMARY KEY, source TEXT, line INTEGER) WITHOUT ROWID"
+        )
         self._connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-        self._connection.execute("PRAGMA journal_mode = OFF")
-        self._connection.execute("PRAGMA synchronous = OFF")
-        self._connection.execute("CREATE TABLE seen (id TEXT PRIMARY KEY, source TEXT, line INTEGER) WITHOUT ROWID")
-        # One transaction that is never committed: nothing here outlives the pass.
-        self._connection.execute("BEGIN")
         self._cursor = self._connection.cursor()
 
     def __enter__(self) -> Self:

@@ -26,13 +26,18 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
-@lru_cache(maxsize=1 << 16)  # a target is compared with thousands of predictions
-def words(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
     """Return the folded words: runs of letters, marks and digits; an apostrophe within one is left out, not a border.
 
     In a script without spaces every character is a word; a text of nothing but signs is one word.
     """
     return tuple("".join(map(_spaced, fold(text))).split() or fold(trim(text)).split())
+
+
+@lru_cache(maxsize=1 << 16)  # a target is compared with thousands of predictions
+def words(text: str) -> tuple[str, ...]:
+    """Return the same of a text that is looked at again and again."""
+    return split_words(text)
 
 
 @cache

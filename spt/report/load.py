@@ -6,12 +6,14 @@ them, so that a million of them never lie in memory.
 """
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from spt.artifact import dump_json
+from spt.corpus.seen import SeenIds
 from spt.errors import DamagedError, MissingError
 from spt.metrics import METRICS
 from spt.records import Question, Score
@@ -144,17 +146,22 @@ def remedy(folder: Path) -> str:
 
 def _count(folder: Path) -> tuple[int, str]:
     """Return how many questions were asked, and a digest of them that does not depend on their order."""
-    total, seen = 0, set()
+    total = count = 0
     path = folder / "evaluate" / "scores.jsonl"
-    for score in read_scores(path, remedy(folder)):
-        question = score.question
-        if question.id in seen:
-            raise DamagedError(f"{path}: question {question.id!r} stands there twice; {remedy(folder)}")
-        seen.add(question.id)
-        asked = [question.id, question.fact_id, question.direction, question.prompt, question.targets]
-        text = dump_json([*asked, question.distractors, question.relation], indent=None)
-        total += int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest())
-    return len(seen), f"{total % 2**128:032x}"
+    with SeenIds() as seen:
+        for count, score in enumerate(read_scores(path, remedy(folder)), start=1):
+            name = score.question.id
+            # As JSON, which can hold what JSON brought in: a lone surrogate.
+            if seen.add(json.dumps(name), str(path), count):
+                raise DamagedError(f"{path}: question {name!r} stands there twice; {remedy(folder)}")
+            total += _digest(score.question)
+    return count, f"{total % 2**128:032x}"
+
+
+def _digest(question: Question) -> int:
+    asked = [question.id, question.fact_id, question.direction, question.prompt, question.targets]
+    text = dump_json([*asked, question.distractors, question.relation], indent=None)
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest())
 
 
 def _check_finished(folder: Path) -> None:

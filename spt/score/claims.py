@@ -6,7 +6,8 @@ by its words alone, so "surely not Ann" claims Ann.
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from random import Random
 
 from spt.benchmark.guards import KINDS, read_guards
@@ -42,6 +43,8 @@ MARGIN_RULE = (
     "nats: above 0, the wrong inference is likelier than chance"
 )
 OTHERS = 8
+WINDOW = 50_000
+"""Known answers looked for at a time."""
 _SENTENCE_END = re.compile(r"(?<=\w\w\w[.!?])\s|(?<=[。！？])")
 
 
@@ -76,21 +79,37 @@ def _of_kind(kind: str, answers: Mapping[Guard, str], reasons: Mapping[Guard, st
         figure = not_measured(LABELS[kind], RULES[kind], "the server answered none of its prompts")
     elif kind == "wrong_frame" and own:
         questions = read_questions(config.data.questions).questions
-        figure = memorised(own, [target for question in questions for target in question.targets], seed=config.seed)
+        figure = memorised(own, (target for question in questions for target in question.targets), seed=config.seed)
     else:
         figure = claims(kind, own, (), seed=config.seed)
     return figure | ({"unanswered": lost} if lost else {})
 
 
-def memorised(answers: Mapping[Guard, str], known: Sequence[str], *, seed: int) -> Finding:
+def memorised(answers: Mapping[Guard, str], known: Iterable[str], *, seed: int) -> Finding:
     """Return how many answers about somebody unknown state something known, and beside it how many a known name."""
-    figure = claims("wrong_frame", answers, known, seed=seed)
-    names = [text for text in known if all(word[0].isupper() for word in text.split())]
-    if names:
-        named = claims("wrong_frame", answers, names, seed=seed)
+    stated, has_names = _stated(answers, known)
+    figure = claims("wrong_frame", answers, stated, seed=seed)
+    if has_names:
+        named = claims("wrong_frame", answers, list(filter(_is_name, stated)), seed=seed)
         shown = ("value", "low", "high", "n", "unit")
         figure["named"] = {"label": NAMED_LABEL, "rule": NAMED_RULE, **{key: named[key] for key in shown}}
     return figure
+
+
+def _stated(answers: Mapping[Guard, str], known: Iterable[str]) -> tuple[list[str], bool]:
+    """Return what of all that is known any answer states, and whether any of it is a name."""
+    said = [words(first_sentence(answer)) for answer in answers.values()]
+    stated, has_names, texts = dict[str, None](), False, iter(known)
+    while window := list(islice(texts, WINDOW)):
+        phrases = Phrases(map(words, window))
+        found = {phrase for text in said for _, phrase in phrases.find(text)}
+        stated |= {text: None for text in window if words(text) in found}
+        has_names = has_names or any(map(_is_name, window))
+    return list(stated), has_names
+
+
+def _is_name(text: str) -> bool:
+    return all(word[0].isupper() for word in text.split())
 
 
 def claims(kind: str, answers: Mapping[Guard, str], known: Sequence[str], *, seed: int) -> Finding:

@@ -76,7 +76,7 @@ def evaluate(config: Config, *, model: str | None = None, force: bool = False) -
         file = None if stage is None else ScoreFile(folder / "scores.jsonl", config.evaluate.metrics)
         _score(config, asked, chosen, file, accelerator)
         if stage is not None and file is not None:
-            kept = replace(questions, questions=tuple(chosen))
+            kept = replace(questions, questions=chosen)
             summary = summarise(file.read(), headline=config.evaluate.headline or questions.headline, seed=config.seed)
             summary |= {"name": config.name, "model": place if model or config.evaluate.server else "final"}
             summary |= measure_guards(config, asked, kept, file.read(), folder=folder, local=local)

@@ -7,8 +7,8 @@ guard that cannot be measured has the same keys and says why, so that no reader 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from spt.statistics import bootstrap_mean
-from spt.statistics.facts import by_fact
+from spt.statistics.bootstrap import intervals
+from spt.statistics.facts import FactTotals, by_fact
 
 Finding = dict[str, Any]
 Part = tuple[str, float, float]
@@ -44,16 +44,26 @@ def share_of_facts(
     *,
     seed: int,
     examples: Sequence[Mapping[str, Any]] = (),
-    **more: Any,
 ) -> Finding:
     """Return the share of prompts that are hits, with its interval over facts."""
-    interval = bootstrap_mean(list(map(float, hits)), fact_ids, seed=seed)
     totals = by_fact(list(map(float, hits)), fact_ids)
-    parts: list[Part] = list(zip(totals.facts, totals.sums.tolist(), totals.counts.tolist(), strict=True))
+    return share_of_totals(label, rule, totals, seed=seed, examples=examples)
+
+
+def share_of_totals(
+    label: str, rule: str, totals: FactTotals, *, seed: int, examples: Sequence[Mapping[str, Any]] = ()
+) -> Finding:
+    """Return the same from the hits and the number of prompts of each fact."""
+    (interval,) = intervals([totals], [(0.0, 1.0)], seed=seed)
     return finding(
-        label, rule, value=interval.value, low=interval.low, high=interval.high, n=len(hits), examples=examples,
-        parts=parts, **more,
+        label, rule, value=interval.value, low=interval.low, high=interval.high, n=int(totals.counts.sum()),
+        examples=examples, parts=_parts(totals),
     )  # fmt: skip
+
+
+def _parts(totals: FactTotals) -> Iterator[Part]:
+    for fact, total, count in zip(totals.facts, totals.sums, totals.counts, strict=True):
+        yield fact, float(total), float(count)
 
 
 def not_measured(label: str, rule: str, reason: str, unit: str = "share") -> Finding:

@@ -7,8 +7,10 @@ second rule needs the base model and counts a sample of one unit as natural. Its
 every run (`judge`), not the experiment's: with sentences for units, everything would be natural.
 """
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -30,6 +32,8 @@ from spt.segment.word import WordSegmenter
 SHUFFLES = 4
 LONGEST = 200
 """Characters of a sentence that are halved at most: any model has room for them."""
+TOKENIZED = 4096
+"""Openings whose tokens are in memory at once."""
 LABEL = "fluency of continuations"
 RULE = (
     "perplexity under the base model of what the model goes on with after openings of training texts (temperature 1) "
@@ -71,7 +75,7 @@ def open_sentence(sentence: str) -> Opening | None:
 
 
 def sample_texts(
-    model: Any, tokenizer: Any, openings: Sequence[str], *, count: int, max_new_tokens: int, batch_size: int, seed: int
+    model: Any, tokenizer: Any, openings: Iterable[str], *, count: int, max_new_tokens: int, batch_size: int, seed: int
 ) -> list[str]:
     """Return free generations: from the beginning token, or without one from the first token of `openings`."""
     prefix = list(frame_of(tokenizer).prefix)
@@ -99,10 +103,12 @@ def continue_openings(
     )  # fmt: skip
 
 
-def _first_tokens(tokenizer: Any, openings: Sequence[str], count: int, seed: int) -> list[list[int]]:
-    ids = [row[:1] for row in prompt_ids(tokenizer, openings) if row]
+def _first_tokens(tokenizer: Any, openings: Iterable[str], count: int, seed: int) -> list[list[int]]:
+    ids, texts = array("i"), iter(openings)
+    while some := list(islice(texts, TOKENIZED)):
+        ids.extend(row[0] for row in prompt_ids(tokenizer, some) if row)
     generator = generator_for(seed, 0, "fluency")
-    return [generator.choice(ids) for _ in range(count)]
+    return [[generator.choice(ids)] for _ in range(count)]
 
 
 def natural_by_grammar(texts: Sequence[str], grammar: Grammar) -> int:

@@ -111,7 +111,7 @@ def _edge_nats(model: Any, states: Tensor, owners: Any, tokens: Any) -> list[flo
         logits = (apply_head(head_of(model), part) if _reads_head(model) else part).float()
         of_token = torch.from_numpy(np.stack([owners[order[start:end]] - number * chunk, tokens[order[start:end]]]))
         rows, columns = of_token.to(states.device)
-        nats.append(logits[rows, columns] - logits.logsumexp(dim=-1)[rows])
+        nats.append(logits.log_softmax(dim=-1)[rows, columns])
     values = np.empty(len(tokens))
     values[order] = torch.cat(nats).double().cpu().numpy()
     return list(values)

@@ -10,22 +10,25 @@ In: a model, its scores, the set's guards and the corpus. Out: a finding each, f
 guard that cannot be measured stops nothing; it has a reason where others have a figure.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from spt.artifact import dump_json, write_atomically
 from spt.benchmark.questions import QuestionSet
 from spt.config import Config
-from spt.metrics.text import words
+from spt.metrics.text import split_words
 from spt.preprocess.read import read_segmented
-from spt.records import Question, Score
+from spt.records import Question, Score, Segmentation
 from spt.score import leakage
 from spt.score.asked import Asked
 from spt.score.claims import ask_guards
 from spt.score.corpus import read_openings, segmented_corpus
-from spt.score.finding import Finding, not_measured, share_of_facts, take_parts
+from spt.score.finding import SHOWN, Finding, not_measured, share_of_totals, take_parts
 from spt.score.language import language_elsewhere, measure_language
+from spt.statistics.fact_rows import FactRows
 from spt.statistics.summary import CONTROL
 
 ECHO_LABEL = "answers copied from the prompt"
@@ -64,7 +67,7 @@ def measure_guards(
         config,
         *local,
         grammar=questions.grammar,
-        prompts=[question.prompt for question in questions.questions],
+        prompts=(question.prompt for question in questions.questions),
         openings=read_openings(corpus, count) if corpus is not None and count else [],
     )
     found |= language["guards"]
@@ -74,17 +77,24 @@ def measure_guards(
 
 def _write_parts(folder: Path, figures: Mapping[str, dict[str, Any] | None]) -> None:
     rows = (dump_json(row, indent=None) + "\n" for row in take_parts(figures))
-    write_atomically(folder / "parts.jsonl", "".join(rows))
+    write_atomically(folder / "parts.jsonl", rows)
 
 
 def echo(scores: Iterable[Score], *, seed: int) -> Finding:
     """Return how many answers are copied from their prompt, over the questions of the headline."""
-    read = [(score.question.relation == CONTROL, score.question.fact_id, _copied(score)) for score in scores]
-    own = [row for row in read if not row[0]] or read
-    facts, copied = [fact for _, fact, _ in own], [example for *_, example in own]
-    examples = [example for example in copied if example is not None]
-    hits = [example is not None for example in copied]
-    return share_of_facts(ECHO_LABEL, ECHO_RULE, hits, facts, seed=seed, examples=examples)
+    examples: dict[bool, list[dict[str, str]]] = {False: [], True: []}
+
+    def rows() -> Iterator[tuple[str, tuple[float, float]]]:
+        for score in scores:
+            is_control, copied = score.question.relation == CONTROL, _copied(score)
+            if copied is not None and len(examples[is_control]) < SHOWN:
+                examples[is_control].append(copied)
+            yield score.question.fact_id, (float(is_control), float(copied is not None))
+
+    found = FactRows(rows())
+    control = found.where(0, 1.0)
+    totals = found.totals(1, ~control if not control.all() else control)
+    return share_of_totals(ECHO_LABEL, ECHO_RULE, totals, seed=seed, examples=examples[bool(control.all())])
 
 
 def _copied(score: Score) -> dict[str, str] | None:
@@ -95,8 +105,8 @@ def _copied(score: Score) -> dict[str, str] | None:
 
 def echoes(question: Question, prediction: str) -> bool:
     """Return whether an answer's first words are copied from the prompt, and begin no target."""
-    start, prompt = words(prediction)[:COPIED], words(question.prompt)
-    if not start or any(words(target)[: len(start)] == start for target in question.targets):
+    start, prompt = split_words(prediction)[:COPIED], split_words(question.prompt)
+    if not start or any(split_words(target)[: len(start)] == start for target in question.targets):
         return False
     return any(prompt[at : at + len(start)] == start for at in range(len(prompt)))
 
@@ -104,7 +114,18 @@ def echoes(question: Question, prediction: str) -> bool:
 def _leakage(corpus: Path | None, questions: Sequence[Question], folder: Path) -> Finding:
     if corpus is None:
         return not_measured(leakage.LABEL, leakage.RULE, "there is no segmented corpus to search")
-    leaks = list(leakage.find_leaks(read_segmented(corpus), questions))
-    rows = "".join(dump_json(leakage.leak_row(leak), indent=None) + "\n" for leak in leaks)
+    leaks = leakage.find_leaks(_Texts(corpus), questions)
+    rows = (dump_json(leakage.leak_row(leak), indent=None) + "\n" for leak in leaks)
     write_atomically(folder / "leakage.jsonl", rows)
-    return leakage.leakage(leaks, questions)
+    with (folder / "leakage.jsonl").open(encoding="utf-8") as file:
+        return leakage.leakage((leakage.Leak(**json.loads(line)) for line in file), questions)
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The texts of a segmented corpus, as often as they are wanted."""
+
+    corpus: Path
+
+    def __iter__(self) -> Iterator[Segmentation]:
+        return read_segmented(self.corpus)

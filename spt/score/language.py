@@ -5,7 +5,7 @@ their two guards. Trade-off: the trained model says everything first, and the ba
 in use once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from spt.benchmark.questions import Grammar
@@ -26,7 +26,7 @@ def measure_language(
     tokenizer: Any,
     *,
     grammar: Grammar | None,
-    prompts: Sequence[str],
+    prompts: Iterable[str],
     openings: Sequence[Opening],
 ) -> dict[str, Any]:
     """Return {"fluency", "perplexity", "guards"}; what nothing here can judge is None, or says why."""
@@ -61,7 +61,7 @@ def language_elsewhere() -> dict[str, Finding]:
 
 
 def _speak(
-    config: Config, model: Any, tokenizer: Any, prompts: Sequence[str], openings: Sequence[Opening]
+    config: Config, model: Any, tokenizer: Any, prompts: Iterable[str], openings: Sequence[Opening]
 ) -> tuple[list[str], list[str]]:
     settings = config.evaluate
     sizes = {"max_new_tokens": settings.max_new_tokens, "batch_size": settings.batch_size, "seed": config.seed}

@@ -6,12 +6,15 @@ enough for many batches of similar length.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import islice
 from math import isfinite, nan
 
 import numpy as np
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
+from spt.benchmark.question_table import QuestionTable
 from spt.config import Evaluate
 from spt.errors import WorkError
 from spt.metrics import (
@@ -28,6 +31,7 @@ from spt.metrics import (
 from spt.progress import track
 from spt.records import DIRECTIONS, IN_NATS, Question, Score
 from spt.score.asked import Asked
+from spt.scratch import open_scratch
 from spt.statistics import Floors
 
 CHUNK = 512
@@ -172,7 +176,13 @@ def spread(questions: Sequence[Question], at_most: int) -> Sequence[Question]:
     """Return up to `at_most` questions: those of facts taken at even distances, so that both directions stay paired."""
     if len(questions) <= at_most:
         return questions
-    facts = list(dict.fromkeys(question.fact_id for question in questions))
-    kept = max(1, at_most * len(facts) // len(questions))
-    chosen = {facts[number * len(facts) // kept] for number in range(kept)}
-    return [question for question in questions if question.fact_id in chosen][:at_most]
+    with closing(open_scratch("CREATE TABLE fact (number INTEGER PRIMARY KEY, id TEXT UNIQUE)")) as facts:
+        facts.executemany("INSERT OR IGNORE INTO fact (id) VALUES (?)", ((one.fact_id,) for one in questions))
+        (count,) = facts.execute("SELECT count(*) FROM fact").fetchone()
+        kept = max(1, at_most * count // len(questions))
+
+        def is_chosen(question: Question) -> bool:
+            (number,) = facts.execute("SELECT number - 1 FROM fact WHERE id = ?", (question.fact_id,)).fetchone()
+            return bool(-(-number * kept // count) * count // kept == number)
+
+        return QuestionTable(islice(filter(is_chosen, questions), at_most))

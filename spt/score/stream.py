@@ -29,8 +29,8 @@ class ScoreFile:
         self.path.touch()
         done = end = place = 0
         with self.path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if number > len(questions) or not _holds(line, questions[number - 1].id):
+            for number, (line, question) in enumerate(zip(file, questions, strict=False), start=1):
+                if not _holds(line, question.id):
                     break
                 place += len(line)
                 if number % chunk == 0 or number == len(questions):

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from spt.encode import IGNORED
 from spt.records import Example
 
-WIDTH = 384
-"""Tokens of a tree with several sequences, at most."""
+WIDTH = 256
+"""Tokens of a tree with several sequences, at most: what each may see costs width x width."""
 
 
 @dataclass

@@ -1,56 +1,46 @@
 """Scores → columns of numbers: what a summary needs of a score, and nothing of its texts.
 
 In: scores, one at a time. Out: totals of facts and means of floors, the same whatever the order of the scores.
-Trade-off: every metric takes eight bytes a question, whether it applies to the question or not (a gap is not a number).
+Trade-off: the numbers lie on disk and a column is read again for each total, so that memory grows with the facts.
 """
 
-from array import array
 from collections.abc import Iterable
 from math import fsum, nan
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spt.metrics import METRICS, Metric
 from spt.records import DIRECTIONS, Direction, Score
+from spt.statistics.fact_rows import FactRows, Rows
 from spt.statistics.facts import FactTotals
 
-Rows = NDArray[np.bool_]
+_DIRECTION, _RELATION = 0, 1  # the first columns; metrics and floors follow
 
 
 class Columns:
-    """The numbers of many scores. Rows are chosen by masks: [scores]."""
+    """The numbers of many scores. Rows are chosen by masks: [scores], in the order of their facts."""
 
     def __init__(self, scores: Iterable[Score] = ()) -> None:
-        self._facts: dict[str, int] = {}
         self._relations: dict[str | None, int] = {}
-        self._fact, self._relation, self._direction = array("q"), array("q"), array("b")
-        self._values: dict[str, array[float]] = {}
-        self._floors: dict[str, array[float]] = {}
-        for score in scores:
-            self._add(score)
-        self._names = sorted(self._facts)
-        places = {name: place for place, name in enumerate(self._names)}
-        of_code = np.array([places[name] for name in self._facts], dtype=np.int64)
-        self._place = of_code[np.array(self._fact, dtype=np.int64)]
+        self._values: dict[str, int] = {}
+        self._floors: dict[str, int] = {}
+        self._rows = FactRows((score.question.fact_id, self._numbers(score)) for score in scores)
 
     def __len__(self) -> int:
-        return len(self._fact)
+        return len(self._rows)
 
-    def _add(self, score: Score) -> None:
-        question, count = score.question, len(self)
-        for columns, numbers in ((self._values, score.metrics), (self._floors, score.floors)):
-            for name in numbers.keys() - columns.keys():
-                columns[name] = array("d", [nan]) * count
-            for name, column in columns.items():
-                column.append(numbers.get(name, nan))
-        self._fact.append(self._facts.setdefault(question.fact_id, len(self._facts)))
-        self._relation.append(self._relations.setdefault(question.relation, len(self._relations)))
-        self._direction.append(DIRECTIONS.index(question.direction))
+    def _numbers(self, score: Score) -> list[float]:
+        question = score.question
+        relation = self._relations.setdefault(question.relation, len(self._relations))
+        found: dict[int, float] = {_DIRECTION: DIRECTIONS.index(question.direction), _RELATION: relation}
+        for places, numbers in ((self._values, score.metrics), (self._floors, score.floors)):
+            for name, number in numbers.items():
+                found[places.setdefault(name, 2 + len(self._values) + len(self._floors))] = number
+        return [found.get(place, nan) for place in range(1 + max(found))]
 
     @property
     def metrics(self) -> list[Metric]:
-        """Return the metrics that any score holds, in the order of the tables."""
+        """Return the metrics that any of the scores holds, in the order of the tables."""
         return [metric for metric in METRICS.values() if metric.name in self._values]
 
     @property
@@ -60,35 +50,24 @@ class Columns:
 
     def of_relation(self, relation: str) -> Rows:
         """Return which rows are of a relation."""
-        rows: Rows = np.array(self._relation) == self._relations.get(relation, -1)
-        return rows
+        return self._rows.where(_RELATION, self._relations.get(relation, -1))
 
     def of_direction(self, direction: Direction) -> Rows:
         """Return which rows ask in a direction."""
-        rows: Rows = np.array(self._direction) == DIRECTIONS.index(direction)
-        return rows
+        return self._rows.where(_DIRECTION, DIRECTIONS.index(direction))
 
     def count_facts(self, rows: Rows) -> int:
         """Return how many facts the rows are about."""
-        return len(np.unique(self._place[rows]))
+        return sum(len(np.unique(places)) for places, _ in self._rows.chosen(_DIRECTION, rows))
 
     def totals(self, name: str, rows: Rows) -> FactTotals:
         """Return the facts' totals of a metric, over those of the rows to which it applies."""
-        values = np.array(self._values[name])
-        rows = rows & ~np.isnan(values)
-        # In the order of the values, so that a sum's last digit does not depend on the order of the scores.
-        order = np.argsort(values[rows], kind="stable")
-        values, places = values[rows][order], self._place[rows][order]
-        counts = np.bincount(places, minlength=len(self._names))
-        sums = np.bincount(places, weights=values, minlength=len(self._names)).astype(np.float64)
-        present = np.flatnonzero(counts)
-        facts = tuple(self._names[place] for place in present)
-        return FactTotals(facts, sums[present], counts[present].astype(np.float64))
+        return self._rows.totals(self._values[name], rows)
 
     def floor(self, name: str, rows: Rows) -> float | None:
         """Return the mean of a metric's floors over the rows that have one."""
         if name not in self._floors:
             return None
-        values = np.array(self._floors[name])[rows]
-        values = values[~np.isnan(values)]
-        return fsum(values) / len(values) if len(values) else None
+        count = sum(len(values) for _, values in self._rows.chosen(self._floors[name], rows))
+        total = fsum(value for _, values in self._rows.chosen(self._floors[name], rows) for value in values.tolist())
+        return total / count if count else None

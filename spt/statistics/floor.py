@@ -1,23 +1,41 @@
 """What else is right, and what else there was to say: wordings of a fact, and other facts' answers for the floor.
 
-In: the questions of a set. Out: texts by question, the same whatever the order of the questions. Trade-off: of a very
-large set only a seeded sample is looked through for wrong answers, so that a million questions take no longer each.
+In: the questions of a set. Out: texts by question, the same whatever the order of the questions. Trade-off: all targets
+lie on disk in the order of their facts and are looked up, a few dozen a question, so that a set may have any size; and
+of a very large one only a seeded sample is looked through for wrong answers, so that a question takes no longer there.
 """
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
+from sqlite3 import Connection
+from weakref import finalize
 
 import numpy as np
 
 from spt.metrics.text import fold, trim
 from spt.records import Question
+from spt.scratch import open_scratch
 
 AT_MOST = 32
 """Other facts that a question is scored against."""
 _LOOKED_AT = 1024
-_FactKey = tuple[str, str, str | None]
+_REMEMBERED = 1 << 14
+_ASKED = "CREATE TABLE asked (fact_id TEXT, direction TEXT, relation TEXT, targets TEXT)"
+_ONCE = (
+    "CREATE TABLE wording AS SELECT * FROM asked GROUP BY fact_id, direction, relation, targets",
+    "CREATE INDEX fact ON wording (fact_id, direction, relation)",
+    "DROP TABLE asked",
+    "CREATE TABLE pool (direction TEXT, relation TEXT, fact_id TEXT, targets TEXT)",
+)
+_FILL = (
+    "INSERT INTO pool "
+    "SELECT direction, CASE WHEN ? THEN ifnull(relation, '') END AS half, fact_id, targets FROM wording "
+    "GROUP BY direction, half, fact_id, targets ORDER BY direction, half, fact_id, targets COLLATE texts"
+)
+
+Others = tuple[tuple[str, ...], ...]
 
 
 class Wordings:
@@ -27,18 +45,19 @@ class Wordings:
     """
 
     def __init__(self, questions: Iterable[Question]) -> None:
-        questions = list(questions)
-        # A fact that is asked once has no other wordings, and most of a large set are: numbers find those asked again.
-        numbers = np.fromiter((hash(_fact_key(question)) for question in questions), np.int64, len(questions))
-        found, times = np.unique(numbers, return_counts=True)
-        again = np.isin(numbers, found[times > 1])
-        known: dict[_FactKey, set[str]] = defaultdict(set)
-        for place in np.flatnonzero(again):
-            known[_fact_key(questions[place])].update(questions[place].targets)
-        self._known = {key: tuple(sorted(texts)) for key, texts in known.items()}
+        self.rows = open_scratch(_ASKED)
+        finalize(self, self.rows.close)
+        for question in questions:
+            row = question.fact_id, question.direction, question.relation, json.dumps(question.targets)
+            self.rows.execute("INSERT INTO asked VALUES (?, ?, ?, ?)", row)
+        for statement in _ONCE:
+            self.rows.execute(statement)
 
     def __getitem__(self, question: Question) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*question.targets, *self._known.get(_fact_key(question), ()))))
+        same = "SELECT targets FROM wording WHERE fact_id = ? AND direction = ? AND relation IS ?"
+        found = self.rows.execute(same, (question.fact_id, question.direction, question.relation))
+        known = {text for (targets,) in found for text in json.loads(targets)}
+        return tuple(dict.fromkeys((*question.targets, *sorted(known))))
 
 
 def wordings(questions: Iterable[Question]) -> dict[str, tuple[str, ...]]:
@@ -46,10 +65,6 @@ def wordings(questions: Iterable[Question]) -> dict[str, tuple[str, ...]]:
     questions = list(questions)
     known = Wordings(questions)
     return {question.id: known[question] for question in questions}
-
-
-def _fact_key(question: Question) -> _FactKey:
-    return question.fact_id, question.direction, question.relation
 
 
 class Floors:
@@ -60,54 +75,66 @@ class Floors:
     """
 
     def __init__(self, questions: Iterable[Question], seed: int, at_most: int = AT_MOST) -> None:
-        questions = sorted(questions, key=lambda question: (question.fact_id, question.targets))
         self.wordings, self._seed, self._at_most = Wordings(questions), seed, at_most
-        self._pools: dict[tuple[str, ...], list[Question]] = {}
-        for question in questions:
-            for key in _pool_keys(question):
-                pool = self._pools.setdefault(key, [])
-                if not pool or (pool[-1].fact_id, pool[-1].targets) != (question.fact_id, question.targets):
-                    pool.append(question)
+        rows = self.wordings.rows
+        self._pools = _make_pools(rows) if at_most else {}
+        # In a small set every row is read again and again.
+        self._read = lru_cache(_REMEMBERED)(partial(_read_row, rows))
 
-    def __getitem__(self, question: Question) -> tuple[tuple[str, ...], ...]:
+    def __getitem__(self, question: Question) -> Others:
         if not self._at_most:
             return ()
         right = self.wordings[question]
-        pools = (self._pools[key] for key in _pool_keys(question))
-        return next(filter(None, (_draw(question, right, pool, self._seed, self._at_most) for pool in pools)), ())
+        pools = (self._pools[question.direction, relation] for relation in (question.relation or "", None))
+        drawn = (_draw(question, right, pool, self._read, self._seed, self._at_most) for pool in pools)
+        return next(filter(None, drawn), ())
 
 
-def floor_targets(
-    questions: Iterable[Question], seed: int, at_most: int = AT_MOST
-) -> dict[str, tuple[tuple[str, ...], ...]]:
+def floor_targets(questions: Iterable[Question], seed: int, at_most: int = AT_MOST) -> dict[str, Others]:
     """Return for each question id what `Floors` draws for it."""
     questions = list(questions)
     floors = Floors(questions, seed, at_most)
     return {question.id: floors[question] for question in questions}
 
 
-@lru_cache(maxsize=1 << 14)  # a target is looked at for many questions
+@lru_cache(maxsize=_REMEMBERED)  # a target is looked at for many questions
 def _bare(text: str) -> str:
     return fold(trim(text))
 
 
-def _pool_keys(question: Question) -> tuple[tuple[str, ...], ...]:
-    return (question.direction, question.relation or ""), (question.direction,)
+def _make_pools(rows: Connection) -> dict[tuple[str, str | None], range]:
+    """Return which rows of the table `pool`, filled here, are of each direction and relation, and of each direction."""
+    rows.create_collation("texts", _compare)
+    for apart in (True, False):
+        rows.execute(_FILL, (apart,))
+    found = rows.execute("SELECT direction, relation, min(rowid), max(rowid) FROM pool GROUP BY direction, relation")
+    return {(direction, relation): range(first, last + 1) for direction, relation, first, last in found}
+
+
+def _compare(left: str, right: str) -> int:
+    first, second = json.loads(left), json.loads(right)
+    return int(first > second) - int(first < second)
+
+
+def _read_row(rows: Connection, number: int) -> tuple[str, tuple[str, ...]]:
+    fact, targets = rows.execute("SELECT fact_id, targets FROM pool WHERE rowid = ?", (number,)).fetchone()
+    return fact, tuple(json.loads(targets))
 
 
 def _draw(
     question: Question,
     right: Sequence[str],
-    pool: Sequence[Question],
+    pool: range,
+    read: Callable[[int], tuple[str, tuple[str, ...]]],
     seed: int,
     at_most: int,
-) -> tuple[tuple[str, ...], ...]:
+) -> Others:
     generator = np.random.default_rng(list(hashlib.sha256(f"{seed}:{question.id}".encode()).digest()))
     own = [_bare(text) for text in right if _bare(text)]
     drawn: dict[str, tuple[str, ...]] = {}
     said: set[str] = set()
     for index in generator.choice(len(pool), min(len(pool), _LOOKED_AT), replace=False):
-        fact, targets = pool[index].fact_id, pool[index].targets
+        fact, targets = read(pool[index])
         others = [_bare(text) for text in targets]
         if fact == question.fact_id or fact in drawn or not said.isdisjoint(others):
             continue

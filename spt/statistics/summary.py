@@ -8,11 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from spt.benchmark.question_table import QuestionTable
 from spt.errors import ConfigError
 from spt.metrics import METRICS, Metric
 from spt.records import DIRECTIONS, Direction, Question, Score
 from spt.statistics.bootstrap import gaps, intervals
-from spt.statistics.columns import Columns, Rows
+from spt.statistics.columns import Columns
+from spt.statistics.fact_rows import Rows
 from spt.statistics.facts import FactTotals, by_fact
 
 CONTROL = "both"
@@ -21,7 +23,8 @@ CONTROL = "both"
 
 def tested(questions: Sequence[Question]) -> Sequence[Question]:
     """Return the questions of the headline: all but the control's, or all where there is nothing else."""
-    return [question for question in questions if question.relation != CONTROL] or questions
+    kept = QuestionTable(question for question in questions if question.relation != CONTROL)
+    return kept if len(kept) else questions
 
 
 def measured(scores: Sequence[Score]) -> list[Metric]:

@@ -1,0 +1,110 @@
+"""Memory does not grow with the questions: whatever is kept of each lies on disk."""
+
+import json
+import tracemalloc
+
+import pytest
+
+import spt.score.questions
+from spt.benchmark import question_table, read_questions
+from spt.config import Evaluate
+from spt.records import Record
+from spt.report.load import read_scores
+from spt.score import leakage
+from spt.score.guards import echo
+from spt.score.questions import chunk_size, score_chunks, spread
+from spt.score.stream import ScoreFile
+from spt.segment.word import WordSegmenter
+from spt.statistics import fact_rows, floor, summarise
+
+SETTINGS = Evaluate(metrics=("exact", "logprob"), floor_targets=1)
+SMALL, LARGE = 600, 2400
+BYTES = 16
+"""What a question more may take: some masks of a byte each, and noise. No object of Python is as small."""
+
+
+class Instant:
+    """A model that costs nothing and copies its prompt."""
+
+    has_log_probabilities = True
+
+    def generate(self, prompts, *, max_new_tokens, sample_seed=None):
+        return list(prompts)
+
+    def log_probabilities(self, groups):
+        return [[(-1.5, 3)] * len(texts) for _, texts in groups]
+
+
+@pytest.fixture(autouse=True)
+def _small_pages(monkeypatch):
+    monkeypatch.setattr(spt.score.questions, "CHUNK", 32)
+    for module, name in ((question_table, "PAGE"), (fact_rows, "BLOCK"), (leakage, "WINDOW"), (floor, "_REMEMBERED")):
+        monkeypatch.setattr(module, name, 32)
+
+
+def write_questions(path, count, facts):
+    """Write questions about so many facts, with 97 answers, so that no cache of texts grows."""
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(count):
+            fact = number // 2 % facts
+            row = {"fact_id": f"f{fact}", "direction": ("forward", "reversed")[number % 2]}
+            row |= {"prompt": f"Who is {fact}?", "targets": [f"the {fact % 97}th of all"], "relation": f"r{number % 3}"}
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+def grown(work):
+    """Return by how many bytes a question the peak of memory is higher for LARGE than for SMALL."""
+    peaks = {}
+    work(LARGE)  # fills caches, and Python's own lists of objects to use again, which a collection would empty
+    for count in (SMALL, LARGE):
+        tracemalloc.start()
+        work(count)
+        peaks[count] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return (peaks[LARGE] - peaks[SMALL]) / (LARGE - SMALL)
+
+
+def score(path, questions):
+    """Return the file of scores, in which all are."""
+    file = ScoreFile(path, SETTINGS.metrics)
+    for scores in score_chunks(Instant(), questions, SETTINGS):
+        file.append(scores)
+    return file
+
+
+def test_questions_are_read_chosen_scored_and_written_in_the_same_memory(tmp_path):
+    def work(count):
+        questions = read_questions(write_questions(tmp_path / "questions.jsonl", count, count // 2)).questions
+        (tmp_path / "scores.jsonl").unlink(missing_ok=True)
+        file = score(tmp_path / "scores.jsonl", questions)
+        assert file.resume(questions, chunk_size(SETTINGS, 1)) == count
+        assert len(spread(questions, count // 2)) == count // 2
+
+    assert grown(work) < BYTES
+
+
+def test_scores_of_as_many_facts_are_summarised_and_guarded_in_the_same_memory(tmp_path):
+    files = {}
+    for count in (SMALL, LARGE):
+        questions = read_questions(write_questions(tmp_path / "questions.jsonl", count, 50)).questions
+        files[count] = score(tmp_path / f"{count}.jsonl", questions)
+
+    def work(count):
+        file = files[count]
+        assert summarise(file.read(), headline="exact", seed=0)["forward"]["n_questions"] == count // 2
+        assert echo(file.read(), seed=0)["n"] == count
+        assert sum(1 for _ in read_scores(file.path)) == count
+
+    assert grown(work) < BYTES
+
+
+def test_leaks_are_found_and_counted_in_the_same_memory(tmp_path):
+    texts = WordSegmenter().segment([Record(str(n), f"Who is {n}? The {n % 97}th of all.", "x", n) for n in range(40)])
+
+    def work(count):
+        asked = read_questions(write_questions(tmp_path / "questions.jsonl", count, count // 2)).questions
+        found = leakage.leakage(leakage.find_leaks(texts, asked), asked)
+        assert (found["forward"]["n"], found["forward"]["count"]) == (count // 2, 40)
+
+    assert grown(work) < BYTES
