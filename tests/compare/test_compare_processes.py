@@ -83,7 +83,14 @@ def test_jobs_share_the_cores_unless_told_otherwise(tmp_path, monkeypatch, given
     assert ended.said.strip() == threads
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.fixture(params=[signal.SIGINT, signal.SIGTERM])
+def number(request):
+    """A signal that this process does not ignore, as it would SIGINT where a shell started the tests behind it."""
+    before = signal.signal(request.param, signal.SIG_DFL)
+    yield request.param
+    signal.signal(request.param, before)
+
+
 def test_a_signal_lets_what_runs_save_and_starts_no_more(tmp_path, number):
     jobs = [job(tmp_path, f"job-{i}", PATIENT) for i in range(4)]
     processes, before = Processes(2), signal.getsignal(number)
