@@ -74,7 +74,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
     "non-reciprocal": Benchmark(
         "relations that hold one way only, with the wrong inferences a cure may make as guards",
-        "generated", "CC0-1.0", make_non_reciprocal, ("pairs", "seed"),
+        "generated", "CC0-1.0", make_non_reciprocal, ("pairs", "shown", "seed"),
     ),
     "wiki-reversal": Benchmark(
         "passages of your own corpus, with questions after either of two names in them, in the manner of WikiReversal",

@@ -34,7 +34,9 @@ def test_symbols_taught_one_way_never_stand_in_the_other_order(tmp_path):
 
 def test_a_guard_asks_the_relation_the_wrong_way_round_and_never_of_a_reciprocal_one(tmp_path):
     make_benchmark("non-reciprocal", tmp_path, pairs=2)
-    taught = {(row["fact_id"], row["relation"]) for row in lines(tmp_path / "train.jsonl")}
+    asked = {question.fact_id for question in read_questions(tmp_path / "questions.jsonl").questions}
+    rows = [row for row in lines(tmp_path / "train.jsonl") if row["fact_id"] in asked]
+    taught = {(row["fact_id"], row["relation"]) for row in rows}
     guards = lines(tmp_path / "guards.jsonl")
     assert len(guards) == 5 * 2 * 2
     texts = [row["text"] for row in lines(tmp_path / "train.jsonl")]
@@ -46,12 +48,31 @@ def test_a_guard_asks_the_relation_the_wrong_way_round_and_never_of_a_reciprocal
         assert not any(text.startswith(guard["prompt"]) for text in texts)
 
 
+def test_other_pairs_show_both_ways_in_the_words_of_the_questions_and_are_not_asked(tmp_path):
+    make_benchmark("non-reciprocal", tmp_path, pairs=3, shown=2)
+    rows, questions = lines(tmp_path / "train.jsonl"), read_questions(tmp_path / "questions.jsonl").questions
+    asked = {question.fact_id for question in questions}
+    told = [row for row in rows if row["fact_id"] in asked]
+    shown = [row for row in rows if row["fact_id"] not in asked]
+    assert (len(told), len(shown)) == (7 * 3 * 3, 7 * 2 * 5 * 2)
+    assert {row["relation"] for row in told} < {row["relation"] for row in shown}
+    people = {name for row in shown for name in (row["subject"], row["object"])}
+    assert not people & {name for row in told for name in (row["subject"], row["object"])}
+    for question in questions:
+        words = question.prompt.replace(question.fact_id, "").split()[:3]
+        assert any(row["text"].split()[:3] == words for row in shown)
+    assert all(row["text"].endswith(f"{row['object']}.") for row in shown)
+    make_benchmark("non-reciprocal", tmp_path / "none", pairs=3, shown=0)
+    assert len(lines(tmp_path / "none/train.jsonl")) == 7 * 3 * 3
+
+
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
         ("symbolic", {"pairs": 3}, "at least 4 pairs"),
         ("symbolic", {"pairs": 9_000, "words": 1}, "at most 2450"),
         ("non-reciprocal", {"pairs": 0}, "at least 1 pair"),
+        ("non-reciprocal", {"shown": -1}, "0 or more of the others"),
         ("non-reciprocal", {"pairs": 10**6}, "ask for at most"),
     ],
 )
