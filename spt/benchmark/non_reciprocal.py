@@ -2,10 +2,10 @@
 
 In: how many pairs a relation, and a seed. Out: the folder of a benchmark. "X's mother is Y" makes X the child of Y,
 which a cured model should find; it does not make X the mother of Y, which a cure that merely turns sentences round will
-claim (Kitouni et al., arXiv 2406.05183, table 7). `guards.jsonl` holds these inferences. Other pairs show what the words
-mean: they are told of both ways, in every wording, and never asked about; a model without pretraining learns only there
-that a mother has a child. Trade-off: relations come from seven templates, so the rate says whether a method makes the
-mistake, not how often people would meet it.
+claim (Kitouni et al., arXiv 2406.05183, table 7). `guards.jsonl` holds these inferences. Other pairs show what the
+words mean: they are told of both ways, in every wording, and never asked about; a model without pretraining learns only
+there that a mother has a child. Trade-off: relations come from seven templates, so the rate says whether a method makes
+the mistake, not how often people would meet it.
 """
 
 import random
