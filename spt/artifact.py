@@ -144,24 +144,32 @@ def open_stage(folder: Path, key: Key, *, force: bool = False) -> Iterator[Stage
     deleted. Raises StaleError, and InputError where no folder can be made.
     """
     key = json.loads(dump_json(key))
-    lock = FileLock(folder / ".lock")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise StaleError(
-            f"{folder}: another process is writing here; wait for it, or choose another --output"
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"{folder}: cannot be made or written to ({error.strerror}); choose another --output"
-        ) from None
-    with lock:
+    with sole_writer(folder):
         _settle(folder)
         if force:
             _set_aside(folder)
         _claim(folder, key)
         yield Stage(folder, key, finished=(folder / "manifest.json").exists())
+
+
+@contextmanager
+def sole_writer(folder: Path, other: str = "another process is writing here") -> Iterator[None]:
+    """Hold a folder, made where it is missing, against any other process that would write there.
+
+    `other` says what one does. Raises StaleError where one is there, InputError where no folder can be made.
+    """
+    lock = FileLock(folder / ".lock")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise StaleError(f"{folder}: {other}; wait for it, or choose another --output") from None
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot be made or written to ({error.strerror}); choose another --output"
+        ) from None
+    with lock:
+        yield
 
 
 def _claim(folder: Path, key: Key) -> None:

@@ -6,7 +6,7 @@ only; the guards of many methods do not fit a page's width.
 
 from spt.compare.columns import ACCURACY, COST, Json, columns_of, mark, notes_of
 from spt.report.figures import shorten, visible
-from spt.report.latex import escape, set_cell
+from spt.report.latex import escape, set_cell, set_table
 
 _NAME_WIDTH = 60
 
@@ -27,32 +27,10 @@ def _table(result: Json, experiment: Json) -> str:
         for method in experiment["methods"]
     ]
     head = ["Method", *(column.title.capitalize() for column in columns), "Seeds"]
-    body = "\n".join(f"    {' & '.join(row)} \\\\" for row in rows)
     absent = sum(cell["experiment"] == experiment["name"] for cell in result["absent"])
     lines = [
         shorten(experiment["name"], _NAME_WIDTH),
         *notes_of(experiment),
         *([f"{absent} cells have no figures"] if absent else []),
     ]
-    caption = " ".join(f"{escape(line).rstrip('.')}." for line in lines)
-    return (
-        _FRAME.replace("COLUMNS", "l" + "r" * (len(head) - 1))
-        .replace("HEAD", " & ".join(head))
-        .replace("BODY", body)
-        .replace("CAPTION", caption)
-    )
-
-
-_FRAME = r"""% \usepackage{booktabs,textcomp}
-\begin{table}
-  \centering
-  \begin{tabular}{COLUMNS}
-    \toprule
-    HEAD \\
-    \midrule
-BODY
-    \bottomrule
-  \end{tabular}
-  \caption{CAPTION}
-\end{table}
-"""
+    return set_table(head, rows, lines)

@@ -50,8 +50,8 @@ def _view(experiment: Json, number: int, baseline: str, place: Path) -> dict[str
         "relations": relation_columns(experiment),
         "methods": [{**method, "links": _links(method, place)} for method in experiment["methods"]],
         # Drawn from numbers, and from names that matplotlib escaped itself.
-        "scatter": Markup(drawings[0]) if drawings[0] else None,  # noqa: S704
-        "cost": Markup(drawings[1]) if drawings[1] else None,  # noqa: S704
+        "scatter": Markup(drawings[0]) if drawings[0] else None,  # noqa: S704  # as said
+        "cost": Markup(drawings[1]) if drawings[1] else None,  # noqa: S704  # as said
         "pairs": [("from", against), ("of other methods", others)],
         "forest": share,
         "rules": {column.title: column.rule for column in columns if column.rule},

@@ -11,13 +11,10 @@ before all training, so that no cell waits for another one's data.
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from spt.artifact import write_atomically
+from spt.artifact import sole_writer, write_atomically
 from spt.compare.cell import Cell, Cells, write_cells
 from spt.compare.check import check_plans
 from spt.compare.config import Comparison
@@ -26,7 +23,7 @@ from spt.compare.processes import Ended, Job, Processes, find_gpus
 from spt.compare.standing import empty_scores, stand
 from spt.config import Config, write_config
 from spt.config.yaml_text import dump_yaml
-from spt.errors import InputError, StaleError, StoppedError, WorkError
+from spt.errors import InputError, StoppedError, WorkError
 from spt.progress import say, track
 
 EXPERIMENT = "experiment.yaml"
@@ -48,7 +45,7 @@ def run_comparison(comparison: Comparison, overrides: Sequence[str], *, force: b
     plans = make_plans(comparison, overrides)
     check_plans(plans)
     folder = Path(comparison.output)
-    with _locked(folder):
+    with sole_writer(folder, "another `spt compare` is running here"):
         write_atomically(folder / "comparison.yaml", dump_yaml(comparison.model_dump(mode="json")))
         grid = Grid(comparison, plans)
         processes = Processes(comparison.jobs, find_gpus(os.environ))
@@ -68,22 +65,6 @@ def check_failures(cells: Cells) -> None:
             f"{len(failed)} of {len(cells.cells)} cells failed:\n  {listed}\nThe whole reasons stand in cells.json, "
             "each cell's messages in its log.txt. The same command again runs these cells alone."
         )
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    lock = FileLock(folder / ".lock")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise StaleError(
-            f"{folder}: another `spt compare` is running here; wait for it, or choose another --output"
-        ) from None
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written to ({error.strerror}); choose another --output") from None
-    with lock:
-        yield
 
 
 @dataclass

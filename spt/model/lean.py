@@ -73,7 +73,7 @@ def _norm(module: Any, hidden_states: Tensor) -> Tensor:
 
 def _gated(module: Any, x: Tensor) -> Tensor:
     inner = _Gate.apply(module.act_fn, module.gate_proj(x), module.up_proj(x))  # type: ignore[no-untyped-call]  # as above
-    return module.down_proj(inner)  # type: ignore[no-any-return]
+    return module.down_proj(inner)  # type: ignore[no-any-return]  # a module's attribute has any type
 
 
 _KINDS: dict[Callable[[Any, Tensor], Tensor], tuple[str, ...]] = {

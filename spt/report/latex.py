@@ -31,12 +31,20 @@ def latex(runs: Sequence[Run]) -> str:
         [escape(label), *map(set_cell, (*_rates(run), difference(run.gap), _p(run), rate(run.fluency)))]
         for label, run in zip(labels(runs, _NAME_WIDTH), runs, strict=True)
     ]
+    lines = ("Percent, with 95% intervals over facts", *match_rules(runs), *sample_sizes(runs), *left_out(runs))
+    return set_table(("Run", "Forward", "Reversed", "Gap", "$p$", "Natural order"), rows, lines)
+
+
+def set_table(head: Sequence[str], rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
+    """Return a table of cells that are set already, names first, with a caption of these lines."""
     body = "\n".join(f"    {' & '.join(row)} \\\\" for row in rows)
-    caption = " ".join(
-        f"{escape(line).rstrip('.')}."
-        for line in ("Percent, with 95% intervals over facts", *match_rules(runs), *sample_sizes(runs), *left_out(runs))
+    caption = " ".join(f"{escape(line).rstrip('.')}." for line in lines)
+    return (
+        _TABLE.replace("COLUMNS", "l" + "r" * (len(head) - 1))
+        .replace("HEAD", " & ".join(head))
+        .replace("BODY", body)
+        .replace("CAPTION", caption)
     )
-    return _TABLE.replace("BODY", body).replace("CAPTION", caption)
 
 
 def _rates(run: Run) -> tuple[str, str]:
@@ -58,9 +66,9 @@ def set_cell(cell: str) -> str:
 _TABLE = r"""% \usepackage{booktabs,textcomp}
 \begin{table}
   \centering
-  \begin{tabular}{lrrrrr}
+  \begin{tabular}{COLUMNS}
     \toprule
-    Run & Forward & Reversed & Gap & $p$ & Natural order \\
+    HEAD \\
     \midrule
 BODY
     \bottomrule

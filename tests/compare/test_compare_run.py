@@ -10,7 +10,7 @@ import yaml
 from experiment import spt, write_experiment
 
 from spt import cli
-from spt.artifact import read_json
+from spt.artifact import read_json, sole_writer
 from spt.compare import run
 from spt.compare.cell import read_cells
 from spt.compare.config import read_comparison
@@ -175,7 +175,7 @@ def test_a_signal_ends_with_75_and_leaves_cells_that_wait(tmp_path, monkeypatch)
 
 def test_a_second_comparison_in_the_same_folder_is_refused(tmp_path, monkeypatch):
     comparison, none = read_comparison(write(tmp_path))
-    with run._locked(tmp_path / "out"), pytest.raises(StaleError, match="another `spt compare` is running here"):
+    with sole_writer(tmp_path / "out"), pytest.raises(StaleError, match="another `spt compare` is running here"):
         run.run_comparison(comparison, none)
 
 
