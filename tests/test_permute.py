@@ -180,6 +180,19 @@ def test_neither_the_order_of_the_weights_nor_a_weight_of_zero_changes_a_draw():
     assert draws(Permute(orders={"shuffled": 0, **weights})) == base
 
 
+def test_a_curriculum_changes_the_orders_from_its_epochs_on_and_no_draw_before():
+    record, first = make(*"abcdefghijklmnopqrst"), Permute(orders={"rotated": 1})
+    settings = Permute(
+        orders={"rotated": 1},
+        curriculum=({"epoch": 2, "orders": {"fim": 1}}, {"epoch": 4, "orders": {"original": 1}}),
+    )
+    drawn = [draw_ordering(record, settings, Segment(), seed=0, epoch=epoch) for epoch in range(6)]
+    assert [ordering.order for ordering in drawn] == ["rotated"] * 2 + ["fim"] * 2 + ["original"] * 2
+    assert drawn[:2] == [draw_ordering(record, first, Segment(), seed=0, epoch=epoch) for epoch in range(2)]
+    assert settings.all_orders == {"rotated", "fim", "original"}
+    assert settings.signs == settings.fim_sentinels
+
+
 @pytest.mark.parametrize(
     "weights", [{"original": 1, "reversed": 1, "shuffled": 1}, {"original": 1, "rotated": 2, "reversed": 0}]
 )

@@ -17,7 +17,7 @@ from rich.text import Text
 from spt.artifact import read_json
 from spt.augment import draw_context
 from spt.cli.options import ConfigFile, Json, Output, Quiet, Set, console, emit, setup
-from spt.config import Config
+from spt.config import Config, Permute
 from spt.corpus import read_records, stop
 from spt.encode import IGNORED, Encoder
 from spt.errors import InputError
@@ -63,10 +63,9 @@ def show(
 def draw_each(segmentation: Segmentation, config: Config) -> list[Ordering]:
     """Return one ordering for each order of the config that has weight, distinct from one another by name."""
     settings = config.permute
-    weights = {str(name): weight for name, weight in settings.orders.items()}
     found: dict[str, Ordering] = {}
     for order in ORDERS:
-        if weights.get(order, 0.0) > 0:
+        if order in settings.all_orders:
             generator = generator_for(config.seed, 0, segmentation.id)
             drawn = arrange(segmentation, order, generator, settings, config.segment)
             drawn = draw_context(drawn, config.augment, generator)
@@ -93,10 +92,18 @@ def _units(segmentation: Segmentation) -> Text:
     return cell
 
 
+def _shares(order: str, settings: Permute) -> str:
+    """Return how often an order is drawn, in each phase of the curriculum."""
+    shares = []
+    for begin in (0, *(phase.epoch for phase in settings.curriculum)):
+        weights = {str(name): weight for name, weight in settings.orders_in(begin).items()}
+        share = weights.get(order, 0.0) / sum(weights.values())
+        shares.append(f"{share:.0%}" + (f" from epoch {begin}" if begin else ""))
+    return ", ".join(shares)
+
+
 def _ordering(ordering: Ordering, segmentation: Segmentation, config: Config) -> Text:
-    weights = {str(name): weight for name, weight in config.permute.orders.items()}
-    share = weights.get(ordering.order, 0.0) / sum(weights.values())
-    cell = Text(f"{ordering.order} {share:.0%}  ", "dim")
+    cell = Text(f"{ordering.order} {_shares(ordering.order, config.permute)}  ", "dim")
     cell.append(ordering.context, "dim")
     starts = [start for start, _ in segmentation.spans]
     for piece in ordering.pieces:

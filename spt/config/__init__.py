@@ -13,10 +13,10 @@ from spt.config.schema import (
     FromScratch,
     Model,
     Source,
-    Train,
 )
 from spt.config.segment import Segment
 from spt.config.server import Server
+from spt.config.train import Train
 
 __all__ = [
     "Assistant",

@@ -40,9 +40,9 @@ def draw_ordering(
     `units` says how its units are drawn, `augment` what stands before it, where they are drawn anew.
     """
     generator = generator_for(seed, epoch, segmentation.id)
-    names = [name for name in ORDERS if name in settings.orders]
-    weights = [settings.orders[name] for name in names]
-    (order,) = generator.choices(names, weights)
+    weights = {str(name): weight for name, weight in settings.orders_in(epoch).items()}
+    names = [name for name in ORDERS if name in weights]
+    (order,) = generator.choices(names, [weights[name] for name in names])
     return draw_context(arrange(segmentation, order, generator, settings, units), augment, generator)
 
 

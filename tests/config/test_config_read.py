@@ -85,7 +85,20 @@ REFUSED = [
     ("permute.orders={Reverse: 1}", "Did you mean reversed?"),
     ("permute.orders={original: fast}", f"permute.orders.original: {QUOTES}"),
     ("permute.orders=original", 'permute.orders: must be a mapping, such as {key: value} (given: "original")'),
-    ("permute.orders={original: 0}", "permute: orders: the weights need a finite sum above 0"),
+    ("permute.orders={original: 0}", "permute.orders: the weights need a finite sum above 0"),
+    (
+        "permute.curriculum=[{epoch: 1, orders: {original: 0}}]",
+        "permute.curriculum.0.orders: the weights need a finite",
+    ),
+    ("permute.curriculum=[{epoch: 0, orders: {original: 1}}]", "permute.curriculum.0.epoch: "),
+    (
+        "permute.curriculum=[{epoch: 2, orders: {original: 1}}, {epoch: 2, orders: {reversed: 1}}]",
+        "permute: curriculum: epochs [2, 2] must rise from phase to phase",
+    ),
+    (
+        "permute.curriculum=[{epoch: 900, orders: {original: 1}}]",
+        "permute.curriculum: epoch 900 is never reached: train.epochs is ",
+    ),
     ("evaluate.metrics=[startwith]", '"startwith" is not one of exact, startswith, contains, first_words_1, '),
     ("evaluate.metrics=[firstwords_3]", "hits_10. Did you mean first_words_3?"),
     ("evaluate.headline=logprob", 'evaluate.headline: "logprob" is not one of exact, '),

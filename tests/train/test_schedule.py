@@ -9,7 +9,7 @@ from fakes import byte_level, tiny_model
 from transformers import Trainer
 
 from spt.config import Train, read_config
-from spt.config.schema import Schedule
+from spt.config.train import Schedule
 from spt.errors import InputError
 from spt.preprocess import preprocess
 from spt.train.setup import make_optimizer, make_scheduler, prepare
