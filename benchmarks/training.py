@@ -71,8 +71,8 @@ PROGRAMS = {
 @functools.cache
 def on_gpu() -> bool:
     """Return whether there is an accelerator; asked in another process, so that this one stays small."""
-    ask = "import sys, torch; sys.exit(torch.accelerator.is_available())"
-    return bool(subprocess.run([sys.executable, "-c", ask], cwd=ROOT).returncode)
+    ask = "import torch; print(torch.accelerator.is_available())"
+    return subprocess.check_output([sys.executable, "-c", ask], cwd=ROOT, text=True).strip() == "True"
 
 
 def read_texts(path: Path) -> list[str]:

@@ -35,9 +35,15 @@ def dump_json(value: Any, *, indent: int | None = 2) -> str:
 
 
 def write_atomically(path: Path, data: str | bytes | Iterable[str]) -> None:
-    """Write a file, given whole or in parts, so that a reader finds the old content or the new, never some of it."""
+    """Write a file, given whole or in parts, so that a reader finds the old content or the new, never some of it.
+
+    Raises InputError where its folder is none, OSError with the file's name.
+    """
     parts = [data] if isinstance(data, str | bytes) else data
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise InputError(f"{path}: {error.filename} is no folder; choose another place to write to") from None
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -45,8 +51,10 @@ def write_atomically(path: Path, data: str | bytes | Iterable[str]) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and error.filename is None:  # as of a full disk
+            error.filename = str(path)
         raise
 
 
@@ -161,14 +169,14 @@ def sole_writer(folder: Path, other: str = "another process is writing here") ->
     lock = FileLock(folder / ".lock")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
+        held = lock.acquire(timeout=0)
     except Timeout:
         raise StaleError(f"{folder}: {other}; wait for it, or choose another --output") from None
     except OSError as error:
         raise InputError(
             f"{folder}: cannot be made or written to ({error.strerror}); choose another --output"
         ) from None
-    with lock:
+    with held:
         yield
 
 

@@ -12,7 +12,7 @@ kept apart by their lengths (`spt.model.attention`, or the kernels of flash atte
 predicted from both sides, ask for one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil
@@ -116,10 +116,3 @@ def collate(examples: Sequence[Example], pad_id: int, *, packing: bool = False) 
         padded_ids[row, :length] = example.input_ids
         padded_labels[row, 1:length] = example.labels[1:]
     return Batch(torch.from_numpy(padded_ids), torch.from_numpy(padded_labels), lengths, packed=packing)
-
-
-def length_sorted(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
-    """Yield positions in batches of similar length, longest first, so that memory runs out at once or not at all."""
-    order = sorted(range(len(lengths)), key=lambda position: (-lengths[position], position))
-    for start in range(0, len(order), batch_size):
-        yield order[start : start + batch_size]

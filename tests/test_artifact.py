@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import spt.artifact
 import spt.config
 import spt.errors
 from spt.artifact import (
@@ -96,6 +97,13 @@ def test_a_second_writer_is_refused_while_the_first_works(tmp_path):
         pass
 
 
+def test_a_writer_that_is_done_holds_nothing_though_its_lock_is_remembered(tmp_path, monkeypatch):
+    locks, make = [], spt.artifact.FileLock
+    monkeypatch.setattr(spt.artifact, "FileLock", lambda path: locks.append(make(path)) or locks[-1])
+    finish(tmp_path)
+    assert [lock.is_locked for lock in locks] == [False]
+
+
 def test_a_writer_killed_before_its_key_leaves_a_folder_that_can_be_opened(tmp_path):
     (tmp_path / ".lock").write_text("")
     (tmp_path / ".key.json.123.tmp").write_text("{")
@@ -108,7 +116,7 @@ def test_a_damaged_key_or_manifest_says_what_to_do(content, tmp_path):
     finish(tmp_path)
     (tmp_path / "manifest.json").write_bytes(content)
     with open_stage(tmp_path, KEY) as stage, pytest.raises(DamagedError, match="--force"):
-        stage.manifest  # noqa: B018
+        stage.manifest  # noqa: B018  # read for what it raises
     (tmp_path / "key.json").write_bytes(content)
     with pytest.raises(DamagedError, match="--force"), open_stage(tmp_path, KEY):
         pass

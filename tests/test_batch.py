@@ -8,7 +8,7 @@ from fakes import metaspace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spt.batch import collate, length_sorted, plan_epoch, split_step, steps_per_epoch
+from spt.batch import collate, plan_epoch, split_step, steps_per_epoch
 from spt.encode import IGNORED, Encoder
 from spt.records import Example, Ordering, Piece
 
@@ -41,13 +41,6 @@ def test_ranks_share_every_position_once_in_equally_many_micro_batches(lengths, 
     rounds = zip(*ranks, strict=True)
     in_order = [lengths[position] for round_ in rounds for batch in round_ for position in batch]
     assert in_order == sorted(lengths, reverse=True)
-
-
-@given(lengths=st.lists(st.integers(0, 9), max_size=30), size=SIZE)
-def test_length_sorted_batches_hold_every_position_once_longest_first(lengths, size):
-    order = [position for batch in length_sorted(lengths, size) for position in batch]
-    assert sorted(order) == list(range(len(lengths)))
-    assert [lengths[position] for position in order] == sorted(lengths, reverse=True)
 
 
 @given(

@@ -50,7 +50,8 @@ class Writer:
     """A language model that writes a line for each request."""
 
     def __init__(self, settings: Assistant, prompt: str) -> None:
-        given = settings.model_dump(exclude_unset=True)
+        scoring = {"threshold", "words_per_unit"}  # of a section that cuts too
+        given = settings.model_dump(exclude_unset=True, exclude=scoring)
         self.settings = Assistant(**{**given, "mode": "generate", "prompt": prompt})
         self.prompt = read_prompt(prompt, WritingPrompt)
         self.backend = make_backend(self.settings, self.prompt)

@@ -48,9 +48,11 @@ def find_facts(record: Record, settings: Statements) -> list[Fact]:
         return [Fact({**record.columns, **one}, settings.fields, {}) for one in listed]
     own = Fact(record.columns, settings.fields, {})
     for pattern in settings.patterns:
-        match = _compiled(pattern).fullmatch(record.text.strip())
-        if match is not None and all(own.get(name) in (None, value) for name, value in match.groupdict().items()):
-            return [own._replace(read=match.groupdict())]
+        expression, names = _compiled(pattern)
+        match = expression.fullmatch(record.text.strip())
+        read = {} if match is None else dict(zip(names, match.groups(), strict=True))
+        if match is not None and all(own.get(name) in (None, value) for name, value in read.items()):
+            return [own._replace(read=read)]
     return [own]
 
 
@@ -92,12 +94,15 @@ def _column(columns: Mapping[str, Any], names: OneOrMore) -> str | None:
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    expression, known = "", set[str]()
+def _compiled(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
+    """Return an expression for a pattern, and the names of its groups: a field's may be none that `re` allows."""
+    expression, names = "", list[str]()
     for index, part in enumerate(SLOT.split(pattern)):
         if not index % 2:
             expression += re.escape(part)
+        elif part in names:
+            expression += f"(?P=field{names.index(part)})"
         else:
-            expression += f"(?P={part})" if part in known else f"(?P<{part}>.+?)"
-            known.add(part)
-    return re.compile(expression, re.DOTALL)
+            expression += f"(?P<field{len(names)}>.+?)"
+            names.append(part)
+    return re.compile(expression, re.DOTALL), tuple(names)

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from spt.artifact import hash_file
 from spt.benchmark.folder import Counts, Made, write_folder
-from spt.benchmark.grammar import fill
+from spt.benchmark.grammar import START, fill
 from spt.benchmark.questions import Headline
 from spt.config.schema import Source
 from spt.config.yaml_text import parse_yaml
@@ -97,6 +97,7 @@ def make_pairs(source: Path, templates: Path, output: Path) -> Counts:
         limits=LIMITS,
         rows=list(_train_rows(pairs, wordings)),
         questions=[question for direction in DIRECTIONS for question in _questions(pairs, wordings, direction)],
+        grammar=_grammar(pairs, wordings),
         inputs={path.name: hash_file(path) for path in (source, templates)},
         dropped={"exact duplicate": duplicates},
     )
@@ -164,6 +165,24 @@ def _pair(row: Row, wordings: Mapping[str | None, Wordings]) -> Pair:
     if relation not in wordings:
         raise InputError(f"{place}: relation {relation!r} has no templates; there are {', '.join(map(str, wordings))}")
     return Pair(row.place, relation=relation, **cells)
+
+
+def _grammar(pairs: list[Pair], wordings: Mapping[str | None, Wordings]) -> dict[str, list[str]] | None:
+    """Return what tells a taught sentence from one in another order, or None where its parts could not be told apart.
+
+    That is where a subject or object holds a slot, or the words that stand between two slots.
+    """
+    rules: dict[str, list[str]] = {START: []}
+    for number, (relation, wording) in enumerate(wordings.items()):
+        own = [pair for pair in pairs if pair.relation == relation]
+        values = {column: list(dict.fromkeys(getattr(pair, column) for pair in own)) for column in COLUMNS}
+        between = {words for text in wording.train for words in re.split(r"\{\w+\}", text)[1:-1]}
+        if any(_slots(one) or any(words in one for words in between) for column in COLUMNS for one in values[column]):
+            return None
+        if own:
+            rules[START] += [re.sub(r"\{(\w+)\}", rf"{{\1_{number}}}", text) for text in wording.train]
+            rules |= {f"{column}_{number}": values[column] for column in COLUMNS}
+    return rules
 
 
 def _train_rows(pairs: list[Pair], wordings: Mapping[str | None, Wordings]) -> Iterator[dict[str, Any]]:

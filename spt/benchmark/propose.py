@@ -124,13 +124,14 @@ def _read(source: Path, pipeline_name: str, counts: Counter[str]) -> tuple[list[
     nlp = pipeline.find(pipeline_name).nlp
     proposals: list[Proposal] = []
     sentences: list[str] = []
+    facts: dict[frozenset[str], str] = {}
     records = read_records(Source(path=str(source)), reject=stop)
     while batch := list(islice(records, pipeline.BATCH)):
         found = pipeline.read_docs(nlp, [record.text for record in batch], _found)
         for record, pieces in zip(batch, found, strict=True):
             for number, (text, names) in enumerate(_sentences(record.text, pieces), start=1):
                 sentences.append(text)
-                proposals += _proposals(record, number, text, names, counts)
+                proposals += _proposals(record, number, text, names, facts, counts)
     return proposals, sentences
 
 
@@ -149,7 +150,12 @@ def _sentences(text: str, pieces: Sequence[tuple[int, Found]]) -> Iterator[tuple
 
 
 def _proposals(
-    record: Record, number: int, text: str, names: Sequence[tuple[int, int]], counts: Counter[str]
+    record: Record,
+    number: int,
+    text: str,
+    names: Sequence[tuple[int, int]],
+    facts: dict[frozenset[str], str],
+    counts: Counter[str],
 ) -> Iterator[Proposal]:
     if not names or not _LEAD.fullmatch(text[: names[0][0]]):
         counts["left out: no name at the start"] += 1
@@ -159,7 +165,8 @@ def _proposals(
         return
     (start, end), (begin, close) = names[0], names[-1]
     first, last = text[start:end], text[begin:close]
-    fact = str(record.columns.get("fact_id") or first)
+    # "A made B" and "B was made by A" are one fact, however told.
+    fact = str(record.columns.get("fact_id") or facts.setdefault(frozenset((first, last)), first))
     label = f"{record.id}/{number}"
     asked: tuple[tuple[Direction, str, str, str], ...] = (
         ("forward", text[:begin].rstrip(), last, first),

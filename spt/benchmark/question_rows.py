@@ -177,4 +177,8 @@ def _list_problems(row: Row) -> list[str]:
             problems.append(f'{name} {row.values[name]!r} must be a list of texts, none blank, such as ["Ada"]')
         elif name == "targets" and not texts and row.values.get(name) is not None:
             problems.append(f"targets {row.values[name]!r} is empty; give at least one right answer")
+    if not problems:
+        targets = _texts(row, "targets")
+        both = [text for text in _texts(row, "distractors") if text in targets]
+        problems += [f"{both[0]!r} is a target and a distractor; leave it in one of the lists"] if both else []
     return problems

@@ -31,7 +31,7 @@ from spt.checkpoint.tensors import (
     write_shards,
     write_whole,
 )
-from spt.errors import DamagedError, WorkError
+from spt.errors import DamagedError, MissingError, WorkError
 
 ENGINE = "deepspeed"
 """The folder in which DeepSpeed keeps its own form; tested where it is installed."""
@@ -106,6 +106,8 @@ def load_checkpoint(path: Path, trained: Trained, rank: int, steps: int) -> Stat
         trained.scheduler.load_state_dict(rest["scheduler"])
         # Another number of ranks draws the same data; only dropout then goes on from rank 0's generator.
         restore_generators(rest["generators"][rank if rank < len(rest["generators"]) else 0])
+    except MissingError:  # of what reads it; the checkpoint is as good as before
+        raise
     except READ_ERRORS as error:
         raise _damaged(path, error) from error
     return state
@@ -124,6 +126,8 @@ def load_weights(path: Path, trained: Trained) -> None:
             )
         else:
             read_into(model_tensors(trained.model), path, only_model=True)
+    except MissingError:
+        raise
     except READ_ERRORS as error:
         raise _damaged(path, error) from error
 

@@ -19,6 +19,7 @@ class State:
 
     `total_tokens` were counted in the loss so far, `tokens` were read: all that are not padding.
     `best` is the best value of the watched metric so far, at `best_step`; `stale_evaluations` brought no gain since.
+    `seconds` is what the steps took by the clock, those of a killed run after its last checkpoint left out.
     """
 
     step: int = 0
@@ -30,6 +31,7 @@ class State:
     best: float | None = None
     best_step: int | None = None
     stale_evaluations: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Semantic-aware Permutation Training: teach a language model facts that it finds from either side.",
-    epilog="Start with `spt show configs/demo/spt.yaml`, then `spt run configs/demo/spt.yaml`.",
+    epilog="Start with `spt show configs/demo/spt.yaml`, then `make demo`; README.md goes on with facts of your own.",
 )
 
 app.callback()(version.callback)

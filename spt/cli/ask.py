@@ -15,7 +15,8 @@ from spt.progress import configure, say
 def ask(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or any model folder.")],
     prompt: Annotated[
-        str, typer.Argument(help="How the answer begins; - reads one prompt a line from standard input.")
+        str,
+        typer.Argument(metavar="PROMPT", help="What the answer goes on from; - reads a prompt a line from stdin."),
     ],
     max_new_tokens: Annotated[int, typer.Option(min=1, help="Tokens at most.")] = 64,
     quiet: Quiet = False,

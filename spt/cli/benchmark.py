@@ -126,7 +126,13 @@ def _propose(source: Path, assistant: str | None, place: Path, options: dict[str
             f"{source}: questions for a corpus have one option, --set pipeline=NAME; given: {', '.join(options)}"
         )
     adviser = None if assistant is None else read_assistant(assistant)
-    _done(propose(source, place, pipeline_name=pipeline, assistant=adviser), place, as_json)
+    try:
+        counts = propose(source, place, pipeline_name=pipeline, assistant=adviser)
+    except InputError as error:
+        if source.suffix in (".csv", ".tsv"):
+            error.add_note("If these are pairs (columns subject, object), say how they are told: --templates FILE")
+        raise
+    _done(counts, place, as_json)
 
 
 @app.command()

@@ -12,9 +12,12 @@ from spt.compare.config import Comparison, read_comparison
 from spt.progress import configure, say
 
 ComparisonFile = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="The comparison: a YAML file.", show_default=False)
+    Path, typer.Argument(metavar="CONFIG", help="The comparison: a YAML file (docs/comparing.md).", show_default=False)
 ]
-Jobs = Annotated[int | None, typer.Option("--jobs", metavar="N", min=1, help="Cells that run at a time.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", metavar="N", min=1, help="Cells that run at a time (default: the file's `jobs`)."),
+]
 ReportOnly = Annotated[
     bool, typer.Option("--report", help="Write the report of the cells that are finished; run none.")
 ]
@@ -33,6 +36,9 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Run every method with every seed on every experiment → one report; running again does what is left.
+
+    Writes `OUTPUT/report.html`, `report.md`, `report.tex` (a table for a paper), `report.json`, plots; each cell is a
+    run in `OUTPUT/cells/EXPERIMENT/METHOD/seed-N`.
 
     `--set` takes a key of the comparison (`seeds=[0]`), or one of its experiments' (`train.epochs=2`), for every cell.
 

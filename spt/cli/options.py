@@ -20,7 +20,7 @@ Output = Annotated[
     str | None, typer.Option("--output", metavar="DIR", help="Write here instead of the config's output.")
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", min=1, help="Use the first N records only (questions: evaluate).")
+    int | None, typer.Option("--limit", min=1, help="Use the first N records only; `evaluate`: N questions.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the inputs and say what would be done; write nothing.")]
 Force = Annotated[

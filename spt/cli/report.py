@@ -6,18 +6,22 @@ from typing import Annotated, Any
 
 import typer
 
-from spt.cli.options import Json, Output, Quiet, console, emit
+from spt.cli.options import Json, Quiet, console, emit
 from spt.errors import InputError
 from spt.progress import configure
+
+Place = Annotated[
+    str | None, typer.Option("--output", metavar="DIR", help="Where to write; of one run alone, by default its folder.")
+]
 
 
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.")],
-    output: Output = None,
+    output: Place = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Put runs side by side → table, `report.html`, `report.md`, `report.json`, plots.
+    """Put runs side by side → table, `report.html`, `report.md`, `report.tex`, `report.json`, plots.
 
     Example: `spt report runs/demo/baseline runs/demo/spt --output runs/demo`
     """

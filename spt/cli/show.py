@@ -4,7 +4,7 @@ Colours only support what the text says: units are also parted by `|`, tokens by
 are dim and in brackets.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,9 +14,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from spt.artifact import read_json
 from spt.augment import draw_context
 from spt.cli.options import ConfigFile, Json, Output, Quiet, Set, console, emit, setup
+from spt.cli.show_run import result_rows
 from spt.config import Config, Permute
 from spt.corpus import read_records, stop
 from spt.encode import IGNORED, Encoder
@@ -44,7 +44,8 @@ def show(
 
     record = _record(settings, text)
     segmentation = make_segmenter(settings.segment).segment([record])[0]
-    orderings = draw_each(segmentation, settings)
+    drawn = draw_each(segmentation, settings)
+    orderings = [ordering for ordering, _ in drawn]
     if as_json:
         texts = {o.order: o.text for o in orderings if o.tokens is None or o.order == "original"}
         emit({"text": record.text, "units": segmentation.units, "orders": texts}, as_json=True)
@@ -54,22 +55,22 @@ def show(
     table.add_column(overflow="fold")
     table.add_row("corpus", Text(record.text))
     table.add_row("segment", _units(segmentation))
-    table.add_row("permute", Group(*(_ordering(ordering, segmentation, settings) for ordering in orderings)))
+    table.add_row("permute", Group(*(_ordering(*one, segmentation, settings.permute) for one in drawn)))
     for name, cell in _model_rows(settings, orderings):
         table.add_row(name, cell)
     console().print(table)
 
 
-def draw_each(segmentation: Segmentation, config: Config) -> list[Ordering]:
-    """Return one ordering for each order of the config that has weight, distinct from one another by name."""
+def draw_each(segmentation: Segmentation, config: Config) -> list[tuple[Ordering, list[str]]]:
+    """Return each order that the text has in some epoch, and which are drawn so: all, where nothing can move."""
     settings = config.permute
-    found: dict[str, Ordering] = {}
+    found: dict[str, tuple[Ordering, list[str]]] = {}
     for order in ORDERS:
         if order in settings.all_orders:
             generator = generator_for(config.seed, 0, segmentation.id)
             drawn = arrange(segmentation, order, generator, settings, config.segment)
             drawn = draw_context(drawn, config.augment, generator)
-            found.setdefault(drawn.order, drawn)
+            found.setdefault(drawn.order, (drawn, []))[1].append(order)
     return list(found.values())
 
 
@@ -92,18 +93,18 @@ def _units(segmentation: Segmentation) -> Text:
     return cell
 
 
-def _shares(order: str, settings: Permute) -> str:
-    """Return how often an order is drawn, in each phase of the curriculum."""
+def _shares(orders: Collection[str], settings: Permute) -> str:
+    """Return how often any of some orders is drawn, in each phase of the curriculum."""
     shares = []
     for begin in (0, *(phase.epoch for phase in settings.curriculum)):
-        weights = {str(name): weight for name, weight in settings.orders_in(begin).items()}
-        share = weights.get(order, 0.0) / sum(weights.values())
+        weights = settings.orders_in(begin)
+        share = sum(weight for name, weight in weights.items() if name in orders) / sum(weights.values())
         shares.append(f"{share:.0%}" + (f" from epoch {begin}" if begin else ""))
     return ", ".join(shares)
 
 
-def _ordering(ordering: Ordering, segmentation: Segmentation, config: Config) -> Text:
-    cell = Text(f"{ordering.order} {_shares(ordering.order, config.permute)}  ", "dim")
+def _ordering(ordering: Ordering, asked: Collection[str], segmentation: Segmentation, settings: Permute) -> Text:
+    cell = Text(f"{ordering.order} {_shares(asked, settings)}  ", "dim")
     cell.append(ordering.context, "dim")
     starts = [start for start, _ in segmentation.spans]
     for piece in ordering.pieces:
@@ -133,11 +134,11 @@ def _model_rows(config: Config, orderings: list[Ordering]) -> list[tuple[str, An
         loss_on = config.train.loss_on if completed else "sequence"
         encoder = Encoder(tokenizer, tag, config.train.max_length, config.train.too_long, loss_on)
         examples = encoder.encode(orderings)
-        rows.append(
-            ("encode", Group(*(render_tokens(example.input_ids, example.labels, tokenizer) for example in examples)))
-        )
-        rows.append(("batch", Group(*_batch(config, examples, tokenizer, tag))))
-    rows += _result_rows(config, examples)
+        encoded = [render_tokens(example.input_ids, example.labels, tokenizer) for example in examples]
+        rejected = Text(f"rejected: longer than train.max_length, {config.train.max_length} tokens", "dim")
+        rows.append(("encode", Group(*encoded) if examples else rejected))
+        rows.append(("batch", Group(*_batch(config, examples, tokenizer, tag)) if examples else Text("empty", "dim")))
+    rows += result_rows(config, examples)
     return rows
 
 
@@ -205,44 +206,3 @@ def render_tokens(input_ids: Sequence[int], labels: Sequence[int], tokenizer: An
         cell.append("·" if place else "", "dim")
         cell.append(f"[{text}]" if label == IGNORED else text, "dim" if label == IGNORED else "")
     return cell
-
-
-def _result_rows(config: Config, examples: list[Example]) -> list[tuple[str, Any]]:
-    from spt.checkpoint import checkpoints
-
-    output = Path(config.output)
-    final = output / "train" / "final"
-    saved = checkpoints(output / "train" / "checkpoints")
-    place = str(final) if final.exists() else str(saved[-1]) if saved else "none yet: `spt train CONFIG`"
-    summary, page = output / "evaluate" / "summary.json", output / "report.html"
-    return [
-        ("loss", _losses(config, final, examples)),
-        ("checkpoint", Text(place)),
-        ("score", _scores(read_json(summary)) if summary.exists() else Text("none yet: `spt evaluate CONFIG`", "dim")),
-        ("report", Text(str(page) if page.exists() else "none yet: `spt report RUN`")),
-    ]
-
-
-def _losses(config: Config, final: Path, examples: list[Example]) -> Text:
-    if not final.exists():
-        return Text("not trained yet", "dim")
-    from spt.model import load_trained
-    from spt.score.likelihood import example_log_probabilities
-
-    model, _ = load_trained(str(final), dtype=config.model.dtype)
-    results = example_log_probabilities(model, examples, batch_size=16)
-    parts = [
-        f"{example.order} {-nats / max(tokens, 1):.2f}"
-        for example, (nats, tokens) in zip(examples, results, strict=True)
-    ]
-    return Text(f"{', '.join(parts)} nats a token, after training")
-
-
-def _scores(summary: dict[str, Any]) -> Text:
-    headline = summary["headline"]
-    parts = [
-        f"{direction} {summary[direction][headline]['value']:.1%}"
-        for direction in ("forward", "reversed")
-        if summary.get(direction)
-    ]
-    return Text(f"{', '.join(parts)} ({headline})")

@@ -18,6 +18,7 @@ from spt.cli.options import (
     Output,
     Quiet,
     Set,
+    console,
     emit,
     save_config,
     setup,
@@ -52,7 +53,7 @@ def run(
 ) -> None:
     """Preprocess, train, evaluate, report: a corpus in, the forward/reversed table out.
 
-    Example: `spt run configs/demo/spt.yaml --set train.epochs=20 --output runs/mine`
+    Example: `spt run mine.yaml --set train.epochs=20 --output runs/mine-20`
     """
     settings = setup(config, overrides, output=output, quiet=quiet, limit=_data_limit(limit))
     if dry_run:
@@ -68,12 +69,14 @@ def run(
     check_evaluation(settings)  # before hours of work that it could not use
     if settings.data.segmented is None:
         _preprocess(settings, force)
-    train_stage(settings, force=force)
+    folder = train_stage(settings, force=force)
     if settings.data.questions is not None:
         evaluate_stage(settings, force=force)
     save_config(settings)
     _refresh_card(settings)
-    if settings.data.questions is not None and is_main_process():
+    if settings.data.questions is None:
+        emit(read_json(folder / "manifest.json"), as_json=as_json)
+    elif is_main_process():
         emit(report_on([Path(settings.output)], None, show=not as_json), as_json=as_json)
     leave()
 
@@ -133,7 +136,7 @@ def train(
 ) -> None:
     """Fine-tune on segmented data → `OUTPUT/train/`; on several machines under torchrun or accelerate launch.
 
-    Example: `spt train configs/demo/spt.yaml --launch 2`
+    Example: `spt train mine.yaml --launch 2`
     """
     settings = setup(config, overrides, output=output, quiet=quiet)
     if dry_run:
@@ -187,7 +190,12 @@ def evaluate(
     if export is not None:
         from spt.score.lm_eval import export_lm_eval
 
-        emit(export_lm_eval(settings, export), as_json=as_json)
+        tasks = export_lm_eval(settings, export)
+        if not as_json:
+            lines = [f"{export}:", *(f"  {count:>7,}  {task}" for task, count in tasks.items())]
+            lines.append(f"Then: lm_eval --model hf --model_args pretrained=MODEL --include_path {export} --tasks spt")
+            console().print("\n".join(lines), markup=False, soft_wrap=True)
+        emit(tasks, as_json=as_json)
         return
     if dry_run:
         print_plan(settings, ("evaluate",), model, as_json=as_json)

@@ -10,13 +10,13 @@ what a cell has done lies in its own folder.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from spt.artifact import dump_json, read_json, write_atomically
+from pydantic import BaseModel, ConfigDict
+
+from spt.artifact import dump_json, write_atomically
 from spt.errors import DamagedError, MissingError
-
-STATES = ("finished", "failed", "waiting")
-"""How a cell stands; `waiting`: not run to its end yet."""
+from spt.report.stored import Count, Text, read_object
 
 FILE = "cells.json"
 
@@ -25,7 +25,8 @@ FILE = "cells.json"
 class Cell:
     """One training and its evaluation.
 
-    `budget`: `{"kind": "epochs" | "tokens" | "steps", "value": N}`. `reason`: why it failed.
+    `state`: `finished`, `failed`, or `waiting` (not run to its end yet). `budget`: `{"kind": "epochs" | "tokens" |
+    "steps", "value": N}`. `reason`: why it failed.
     """
 
     experiment: str
@@ -51,20 +52,44 @@ class Cells:
     cells: tuple[Cell, ...]
 
 
+class _Stored(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class _Budget(_Stored):
+    kind: Literal["epochs", "tokens", "steps"]
+    value: Count
+
+
+class _Row(_Stored):
+    experiment: Text
+    method: Text
+    seed: Count
+    folder: Text
+    state: Literal["finished", "failed", "waiting"]
+    budget: _Budget
+    reason: Text | None
+
+
+class _File(_Stored):
+    name: Text
+    baseline: Text
+    cells: list[_Row]
+
+
 def read_cells(folder: Path) -> Cells:
     """Return the cells of the comparison in an output folder; their own folders stand below it.
 
     Raises MissingError where there is none, DamagedError where the file is no list of cells.
     """
-    path = folder / FILE
+    path, remedy = folder / FILE, "delete it, and run `spt compare CONFIG` again"
     if not path.exists():
         raise MissingError(f"{path}: there is no comparison here; run `spt compare CONFIG` first")
-    found = read_json(path)
-    try:
-        cells = tuple(Cell(**{**row, "folder": folder / row["folder"]}) for row in found["cells"])
-        return Cells(found["name"], found["baseline"], cells)
-    except (KeyError, TypeError) as error:
-        raise DamagedError(f"{path}: holds no cells ({error}); delete it, and run `spt compare CONFIG` again") from None
+    found = read_object(path, _File, remedy)
+    cells = tuple(Cell(**{**row, "folder": folder / row["folder"]}) for row in found["cells"])
+    if len({cell.label for cell in cells}) < len(cells):
+        raise DamagedError(f"{path}: a cell stands there twice; {remedy}")
+    return Cells(found["name"], found["baseline"], cells)
 
 
 def write_cells(folder: Path, cells: Cells) -> None:

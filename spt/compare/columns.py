@@ -141,23 +141,29 @@ def guards_of(experiment: Json) -> dict[str, Json]:
     return found
 
 
-def notes_of(experiment: Json) -> list[str]:
-    """Return what a reader has to know about an experiment's figures, a line each."""
+def rules_of(experiment: Json) -> list[str]:
+    """Return what a reader has to know about an experiment's accuracies and cost, a line each."""
     lines = [_budget(budget, alone=len(experiment["budgets"]) == 1) for budget in experiment["budgets"]]
     if experiment["headline"]:
         lines.append(f"{experiment['headline']}: {experiment['match_rule']}")
         lines.append(_sizes(experiment))
-        lines.append(f"[95% interval over {_over(experiment)}]; of tokens and time: mean [range over seeds]")
+        several = any(len(method["seeds"]) > 1 for method in experiment["methods"])
+        ranges = "; tokens and time: mean [range over seeds]" if several else ""
+        lines.append(f"percent [95% interval over {_over(experiment)}]{ranges}")
     fluency = [method["fluency"] for method in experiment["methods"] if method["fluency"]]
     lines += [f"natural order: free generations {rule}" for rule in dict.fromkeys(one["rule"] for one in fluency)]
-    lines += [
+    if any(method["best"] for method in experiment["methods"]):
+        lines.append(MARKED)
+    return lines
+
+
+def notes_of(experiment: Json) -> list[str]:
+    """Return `rules_of`, and a line for each guard that no method was measured by, with the reason."""
+    return rules_of(experiment) + [
         f"{guard['label'] or name}: not measured{': ' + guard['reason'] if guard['reason'] else ''}"
         for name, guard in guards_of(experiment).items()
         if guard["value"] is None
     ]
-    if any(method["best"] for method in experiment["methods"]):
-        lines.append(MARKED)
-    return lines
 
 
 def _budget(budget: Json, *, alone: bool) -> str:

@@ -30,9 +30,15 @@ _OWN = ("name", "seed", "output")
 SECTIONS = tuple(key for key in Config.model_fields if key not in _OWN)
 
 
+LONGEST = 100
+"""Characters of a name at most: a folder's may have 255 bytes."""
+
+
 def _folder_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise ValueError("must be letters, digits, dots, hyphens and underscores: a folder is called so")
+    if len(name) > LONGEST:
+        raise ValueError(f"must have at most {LONGEST} characters, not {len(name)}: a folder is called so")
     return name
 
 
@@ -51,6 +57,8 @@ def _spelt_out(values: dict[str, Any]) -> dict[str, Any]:
         if "experiments" in values:
             raise ValueError("give either base (one experiment) or experiments (some, each with a name)")
         values["experiments"] = _named_after("base", [base], "the path of a file")
+    if models is not None and not models:
+        raise ValueError("models: must not be empty; give at least a base, or remove it")
     if models is not None and isinstance(values.get("experiments"), dict):
         named = models if isinstance(models, dict) else _named_after("models", models, "a base, as in model.base")
         values["experiments"] = {
@@ -63,7 +71,7 @@ def _spelt_out(values: dict[str, Any]) -> dict[str, Any]:
 
 def _named_after(key: str, given: Any, what: str) -> dict[str, Any]:
     """Return things by their file's name, or the last part of their Hub id."""
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+    if not isinstance(given, list) or not all(isinstance(one, str) and one.strip() for one in given):
         raise ValueError(f"{key}: each must be {what}; give others as NAME: ...")
     named = {Path(one).name.removesuffix(".yaml").removesuffix(".gguf"): one for one in given}
     if len(named) < len(given):
@@ -133,6 +141,7 @@ def read_comparison(path: Path, overrides: Sequence[str] = ()) -> tuple[Comparis
         if _is_for_cells(override):
             for_cells.append(override)
         else:
+            _check_known(override, values)
             values = apply_override(values, override)
     comparison = check_values(values, Comparison, str(path))
     return comparison.model_copy(update=_resolved(comparison, path)), for_cells
@@ -147,6 +156,17 @@ def _resolved(comparison: Comparison, path: Path) -> dict[str, Any]:
         "methods": resolve(comparison.methods),
         "adapt": {name: resolve(layers) for name, layers in comparison.adapt.items()},
     }
+
+
+def _check_known(override: str, values: dict[str, Any]) -> None:
+    """Refuse a key of a method or experiment that is not there: a misspelt one would be one more, all defaults."""
+    within, *path = (part.strip() for part in override.partition("=")[0].split("."))
+    known = values.get(within)
+    if within in ("methods", "experiments") and len(path) > 1 and isinstance(known, dict) and path[0] not in known:
+        names = [str(name) for name in known]
+        raise ConfigError(
+            f"--set {override!r}: {path[0]!r} is none of {within} ({', '.join(names)}).{nearest(path[0], names)}"
+        )
 
 
 def _is_for_cells(override: str) -> bool:

@@ -18,7 +18,6 @@ from spt.report.stored import Part, read_lines
 from spt.statistics.columns import Columns
 from spt.statistics.fact_rows import Rows
 from spt.statistics.facts import FactTotals, by_fact
-from spt.statistics.summary import CONTROL
 
 Group = tuple[str | None, str]
 """A relation (None: the headline) and a direction."""
@@ -105,8 +104,7 @@ def _method(name: str, cells: Sequence[tuple[int, Cell]], found: Mapping[int, Me
 def _measure(cell: Cell) -> Measured:
     run = load_run(cell.folder)
     columns = Columns(run.scores())
-    control = columns.of_relation(CONTROL)
-    rows: dict[str | None, Rows] = {None: ~control if not control.all() else control}
+    rows: dict[str | None, Rows] = {None: columns.tested()}
     rows |= {name: columns.of_relation(name) for name in columns.relations}
     totals: dict[Group, FactTotals] = {}
     sizes: dict[Group, tuple[int, int]] = {}

@@ -4,7 +4,7 @@ In: what `report.json` holds. Out: LaTeX text that needs the package booktabs al
 only; the guards of many methods do not fit a page's width.
 """
 
-from spt.compare.columns import ACCURACY, COST, Json, columns_of, mark, notes_of
+from spt.compare.columns import ACCURACY, COST, Json, columns_of, mark, rules_of
 from spt.report.figures import shorten, visible
 from spt.report.latex import escape, set_cell, set_table
 
@@ -30,7 +30,7 @@ def _table(result: Json, experiment: Json) -> str:
     absent = sum(cell["experiment"] == experiment["name"] for cell in result["absent"])
     lines = [
         shorten(experiment["name"], _NAME_WIDTH),
-        *notes_of(experiment),
+        *rules_of(experiment),
         *([f"{absent} cells have no figures"] if absent else []),
     ]
     return set_table(head, rows, lines)

@@ -1,8 +1,8 @@
 """One experiment of a comparison → the figures of its methods, as `report.json` holds them.
 
 In: the measured cells. Out: plain JSON values: of each method the accuracies, guards, fluency, retention, tokens and
-time, and the differences of methods. Trade-off: whatever has no parts on disk (leakage, an older evaluation) is a mean
-over seeds without an interval.
+time, and the differences of methods. Trade-off: whatever has no parts on disk for some seed (leakage, an older
+evaluation) is a mean over seeds without an interval.
 """
 
 import os
@@ -55,8 +55,7 @@ def _budgets(methods: Sequence[Method]) -> list[Json]:
     found: dict[tuple[str, Any], list[str]] = {}
     for method in methods:
         for cell in method.cells:
-            if cell.state != "not applicable":
-                found.setdefault((cell.budget["kind"], cell.budget["value"]), []).append(method.name)
+            found.setdefault((cell.budget["kind"], cell.budget["value"]), []).append(method.name)
     return [{"kind": kind, "value": value, "methods": list(dict.fromkeys(own))} for (kind, value), own in found.items()]
 
 
@@ -130,8 +129,8 @@ def _guards(method: Method) -> Json:
     for name in dict.fromkeys(name for run in runs for name in run.guards):
         figures = [guard for run in runs if (guard := run.guards.get(name))]
         named = {key: _first(figures, key) for key in ("label", "rule", "unit", "reason", "n")}
-        grid = _grid_of(method, lambda measured, name=name: measured.parts.get(name))  # type: ignore[misc]  # bound now
         values = [guard["value"] for guard in figures if guard.get("value") is not None]
+        grid = _parts_grid(method, name, len(values))
         if not values:
             value: Figure = {"value": None, "low": None, "high": None}
         elif grid is None:
@@ -140,6 +139,12 @@ def _guards(method: Method) -> Json:
             value = _part_figure(grid, share=is_share(named))
         found[name] = named | value
     return found
+
+
+def _parts_grid(method: Method, name: str, seeds: int) -> Grid | None:
+    """Return the parts of a figure that so many seeds have; None unless all of them have parts."""
+    grid = _grid_of(method, lambda measured: measured.parts.get(name))
+    return grid if grid and len(grid.seeds) == seeds else None
 
 
 def _part_figure(grid: Grid, *, share: bool) -> Figure:
@@ -167,11 +172,11 @@ def _perplexity(method: Method) -> Json | None:
     found = [perplexity for measured in method.measured if (perplexity := measured.run.summary["perplexity"])]
     if not found:
         return None
-    grid = _grid_of(method, lambda measured: measured.parts.get("perplexity"))
-    after = _part_figure(grid, share=False) if grid else spread([one.get("after") for one in found])
+    after = [one["after"] for one in found if one.get("after") is not None]
+    grid = _parts_grid(method, "perplexity", len(after))
     return {
         "before": spread([one.get("before") for one in found]),
-        "after": after,
+        "after": _part_figure(grid, share=False) if grid else spread(after),
         "n_tokens": found[0]["n_tokens"],
         "text": found[0]["text"],
     }

@@ -58,16 +58,19 @@ def _difference(left: Grid, right: Grid, drawn: Any, bounds: Bounds) -> Figure:
 
 
 def best_methods(reversed_figures: Mapping[str, Figure | None], pairs: Sequence[Row]) -> list[str]:
-    """Return the method with the highest reversed accuracy, and those not significantly below it; none if all are 0."""
+    """Return the method with the highest reversed accuracy, and those not significantly below it; none if all are 0.
+
+    One that was not compared with it, for want of a common seed, is none of them.
+    """
     known = {name: figure["value"] for name, figure in reversed_figures.items() if figure}
     if not known or max(known.values()) <= 0:
         return []
     top = max(known, key=lambda name: known[name])
-    below = {
+    tested = [row for row in pairs if row["direction"] == "reversed" and top in (row["first"], row["second"])]
+    alike = {
         name
-        for row in pairs
-        if row["direction"] == "reversed" and row["p_holm"] < LEVEL and top in (row["first"], row["second"])
+        for row in tested
         for name in (row["first"], row["second"])
-        if known[name] < known[top]
+        if row["p_holm"] >= LEVEL or known[name] >= known[top]
     }
-    return [name for name in known if name not in below]
+    return [name for name in known if name == top or name in alike]

@@ -11,7 +11,7 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -125,8 +125,8 @@ class Processes:
             process.terminate()
 
     def _ended(self, job: Job) -> Ended:
-        one = self._running[job]
-        with job.log.open("rb") as log:
+        one, said = self._running[job], ""
+        with suppress(FileNotFoundError), job.log.open("rb") as log:  # somebody may have deleted the folder
             log.seek(one.log_start)
             said = log.read().decode("utf-8", errors="replace")
         return Ended(job, one.process.returncode, time.monotonic() - one.since, said)

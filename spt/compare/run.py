@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from spt.artifact import sole_writer, write_atomically
+from spt.artifact import read_json, sole_writer, write_atomically
 from spt.compare.cell import Cell, Cells, write_cells
 from spt.compare.check import check_plans
 from spt.compare.config import Comparison
@@ -23,7 +23,7 @@ from spt.compare.processes import Ended, Job, Processes, find_gpus
 from spt.compare.standing import empty_scores, stand
 from spt.config import Config, write_config
 from spt.config.yaml_text import dump_yaml
-from spt.errors import InputError, StoppedError, WorkError
+from spt.errors import DamagedError, InputError, StoppedError, WorkError
 from spt.progress import say, track
 
 EXPERIMENT = "experiment.yaml"
@@ -87,8 +87,14 @@ class Grid:
     def segment(self, processes: Processes) -> None:
         """Make the segmented folders that are not there; the cells of one that cannot be made have failed."""
         folders = {Path(place): config for place, config in shared_folders(self.plans).items()}
-        missing = {place: folders[place] for place in folders if not (place / "segmented/manifest.json").exists()}
-        jobs = [_job(place.name, place, config, "preprocess") for place, config in missing.items()]
+        jobs = []
+        for place, config in folders.items():
+            manifest = place / "segmented/manifest.json"
+            damaged = manifest.exists() and not _is_readable(manifest)
+            if damaged:
+                say(f"{manifest}: cannot be read; the folder is made again")
+            if damaged or not manifest.exists():
+                jobs.append(_job(place.name, place, config, "preprocess", force=damaged))
         for ended in self._each(processes, jobs, "segment", len(folders), "folders"):
             for plan in self.plans if ended.code else ():
                 if plan.shared is not None and Path(plan.shared.output).name == ended.job.label:
@@ -112,7 +118,17 @@ class Grid:
                 empty_scores(plan.config)
         for reason, labels in stale.items():
             say(f"{', '.join(labels)}: {reason}")
+        self._say_others()
         self._write()
+
+    def _say_others(self) -> None:
+        """Name the finished cells of methods, seeds and experiments that this comparison has not."""
+        found = Path(self.comparison.output).glob("cells/*/*/seed-*/evaluate/manifest.json")
+        own = {cell.folder for cell in self.cells.values()}
+        others = sorted(str(path.parents[1]) for path in found if path.parents[1] not in own)
+        if others:
+            named = ", ".join(others[:3]) + ", ..." * (len(others) > 3)
+            say(f"{len(others)} finished cells are none of this comparison's, and so not in its report: {named}")
 
     def train_and_ask(self, processes: Processes) -> None:
         """Run the cells that wait."""
@@ -151,6 +167,14 @@ class Grid:
 
     def _write(self) -> None:
         write_cells(Path(self.comparison.output), self.listed)
+
+
+def _is_readable(manifest: Path) -> bool:
+    try:
+        read_json(manifest)
+    except DamagedError:
+        return False
+    return True
 
 
 def _job(label: str, folder: Path, config: Config, command: str, *, force: bool = False) -> Job:

@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 
 from spt.artifact import changed_keys, open_stage, read_json
 from spt.config import Config
-from spt.errors import SptError
+from spt.errors import DamagedError, SptError
+
+_WRITTEN = ("summary.json", "scores.jsonl")
+"""What a finished evaluation has, and a report is made of."""
 
 
 class Standing(NamedTuple):
-    """`finished`, or not; `changes`: what another configuration had, by stage, where it made the folder."""
+    """`finished`, or not; by stage, what another configuration had that made its folder, or what is damaged there."""
 
     finished: bool = False
     train: tuple[str, ...] = ()
@@ -27,7 +30,7 @@ class Standing(NamedTuple):
             return None
         listed = "\n  ".join(changes)
         return (
-            f"made with another configuration:\n  {listed}\n"
+            f"made with another configuration, or damaged:\n  {listed}\n"
             "Give --force to make it anew, choose another --output, or set the values back."
         )
 
@@ -47,11 +50,18 @@ def stand(config: Config) -> Standing:
         changes = _changes(evaluate, evaluate_key(config))
     except SptError:
         return Standing()
-    return Standing(not changes and (evaluate / "manifest.json").exists(), evaluate=changes)
+    finished = (evaluate / "manifest.json").exists()
+    if finished and not changes:
+        changes = tuple(f"{evaluate / name}: missing" for name in _WRITTEN if not (evaluate / name).exists())
+    return Standing(finished and not changes, evaluate=changes)
 
 
 def _changes(folder: Path, key: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(changed_keys(read_json(folder / "key.json"), key))
+    path = folder / "key.json"
+    try:
+        return tuple(changed_keys(read_json(path), key))
+    except DamagedError:
+        return (f"{path}: cannot be read",)
 
 
 def empty_scores(config: Config) -> None:

@@ -22,7 +22,12 @@ def comparison_table(result: Json) -> Group:
     parts: list[RenderableType] = []
     for experiment in result["experiments"]:
         parts += [Text(visible(shorten(experiment["name"], 80)), style="bold"), _accuracies(experiment), Text()]
-        parts += [_costs(experiment), Text(), Text(visible("\n".join(["n: seeds", *notes_of(experiment)]))), Text()]
+        parts += [
+            _costs(experiment),
+            Text(),
+            Text(visible("\n".join(["n: seeds", *_shortened(experiment), *notes_of(experiment)]))),
+            Text(),
+        ]
     return Group(*parts, *_absent(result))
 
 
@@ -55,6 +60,14 @@ def _costs(experiment: Json) -> RenderableType:
         texts = (column.cell(method)[0] for column in columns)
         shown.add_row(Text(shorten(method["name"], 2 * _NAME_WIDTH)), *map(Text, texts))
     return shown
+
+
+def _shortened(experiment: Json) -> list[str]:
+    """Return what the short names above the columns of `_costs` stand for; the rules stand on the page."""
+    guards = {c.path[1].replace("_", " "): c.title for c in _narrow(experiment) if c.path[0] == "guards"}
+    lines = [f"{short}: {title}" for short, title in guards.items() if short != title]
+    neutral = any(column.kind == "perplexity" for column in _narrow(experiment))
+    return lines + (["perplexity after: of neutral text, after training"] if neutral else [])
 
 
 def _narrow(experiment: Json) -> list[Column]:

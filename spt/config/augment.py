@@ -108,6 +108,8 @@ class ReverseStatements(Statements):
         by_template = bool(self.templates) or self.template_column is not None
         if by_template == (self.assistant is not None):
             raise ValueError("give one of templates, template_column and assistant, or templates and template_column")
+        if self.between[0] == self.between[1]:
+            raise ValueError(f"between: {self.between[0]!r} stands there twice; give two fields that change places")
         for text in self.templates:
             if not set(self.between) <= set(SLOT.findall(text)):
                 raise ValueError(f"templates: {text!r} must hold both {{{self.between[0]}}} and {{{self.between[1]}}}")

@@ -121,7 +121,9 @@ def check_values(values: Mapping[str, Any], root: type[S], source: str) -> S:
     try:
         return root.model_validate(values)
     except ValidationError as error:
-        problems = "\n  ".join(explain_problem(problem, root) for problem in error.errors())
+        # A list of wrong entries is not empty, though pydantic counts those that are right.
+        told = (one for one in error.errors() if one["type"] != "too_short" or not one["input"])
+        problems = "\n  ".join(explain_problem(problem, root) for problem in told)
         raise ConfigError(f"{source}:\n  {problems}") from None
 
 

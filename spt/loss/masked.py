@@ -4,10 +4,11 @@
     bico    half of all steps: causal; the others: 15% of the tokens, positions mirrored  (arXiv 2311.07468)
 
 As in the code of BICO's authors, a masked token is predicted at the position before it, where a causal model predicts
-it too, and nobody attends to masked tokens, not even they themselves. `mlm_u` does the same, since answers are always
-generated causally: with the end of a text masked, its first masked token is then predicted from its prefix alone. The
-architecture of mlm_u's authors could not be established. Trade-off: scores and masks of whole rows are made, and
-examples cannot be packed.
+it too, and nobody attends to masked tokens, not even they themselves. (They toss the coin for each batch of a process,
+and never mask the end token.) `mlm_u` does the same, since answers are always generated causally: with the end of a
+text masked, its first masked token is then predicted from its prefix alone. Its authors train an encoder and a decoder
+of position queries (appendix G), and weigh each text alike however many of its tokens are masked (equation 5); here
+each masked token counts alike. Trade-off: scores and masks of whole rows are made, and examples cannot be packed.
 """
 
 from collections.abc import Sequence

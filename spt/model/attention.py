@@ -95,7 +95,7 @@ def _sdpa(
         back = place[:, None] - place
         mask = ((back >= 0) & (back < sliding_window))[None, None]
     if dtype != torch.bfloat16 or query.device.type != "cpu" or tokens > _SHORT:
-        return sdpa_attention_forward(module, query, key, value, mask, **options)[0]  # type: ignore[no-any-return]
+        return sdpa_attention_forward(module, query, key, value, mask, **options)[0]  # type: ignore[no-any-return]  # untyped
     mask = mask.float() if mask is not None and mask.is_floating_point() else mask
     with torch.autocast("cpu", enabled=False):  # it would cast them back
         wide = query.float(), key.float(), value.float()

@@ -6,12 +6,14 @@ In: a model, with or without adapters. Out: the two, and whether the head is all
 an architecture that changes its logits after the head (soft caps, scales) is told by a probe, and computes all of them.
 """
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from spt.errors import ModelError
+from spt.model.adapter import adapted_layers, inputs_as_they_come
 from spt.model.check import noise
 from spt.model.source import first_line
 
@@ -34,12 +36,21 @@ def head_of(model: Any) -> Any:
     return base_of(model).get_output_embeddings()
 
 
-def recompute_activations(model: Any) -> None:
+def recompute_activations(model: Any, *, compiled: bool = False) -> None:
     """Make a model compute its layers again in the backward pass rather than keep them: gradient checkpointing.
 
     Raises ModelError for an architecture that cannot.
     """
-    base, kwargs = base_of(model), {"use_reentrant": False}
+    base = base_of(model)
+    kwargs: dict[str, Any] = {"use_reentrant": False}
+    layers = adapted_layers(model)
+    if layers and not compiled:  # a compiler records both passes at once
+
+        def contexts() -> tuple[Any, Any]:
+            # The objective's own has been left by then, and dropout would meet another dtype than in the forward pass.
+            return nullcontext(), inputs_as_they_come(layers, next(model.parameters()).device.type)
+
+        kwargs["context_fn"] = contexts
     try:
         if hasattr(base, "activation_checkpointing_enable"):
             base.activation_checkpointing_enable(activation_checkpointing_kwargs=kwargs)
@@ -65,8 +76,8 @@ def apply_head(head: nn.Module, hidden: Tensor) -> Tensor:
     """
     rows = trained_rows(head)
     if not rows:
-        return head(hidden)  # type: ignore[no-any-return]
-    logits: Tensor = head.token_adapter.base_layer(hidden)  # type: ignore[union-attr, operator]
+        return head(hidden)  # type: ignore[no-any-return]  # what a module returns has any type
+    logits: Tensor = head.token_adapter.base_layer(hidden)  # type: ignore[union-attr, operator]  # peft's, untyped
     for token_ids, weight in rows:
         columns = nn.functional.linear(hidden, weight.to(hidden.dtype)).to(logits.dtype)
         logits = logits.index_copy(-1, torch.tensor(token_ids, device=logits.device), columns)

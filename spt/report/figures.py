@@ -140,16 +140,36 @@ def fluency_rules(runs: Sequence[Run]) -> list[str]:
 
 
 def sample_sizes(runs: Sequence[Run]) -> list[str]:
-    """Return a line for each different set of questions: how many, of how many facts, and the highest floor."""
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
+    """Return a line for each different set of questions: how many, of how many facts, and the highest floor.
+
+    Where there are several, each with its runs; and a line for each gap that is over fewer facts than its directions.
+    """
+    groups: dict[str, list[tuple[Run, str]]] = {}
+    for run, label in zip(runs, labels(runs, 24), strict=True):
         sizes = [
             f"{direction} {group['n_questions']} questions of {group['n_facts']} facts"
             for direction in ("forward", "reversed")
             if (group := run.summary.get(direction))
         ]
-        groups.setdefault(", ".join(sizes) or "no questions", []).append(run)
-    return [f"n: {sizes}; floor (other facts' answers): {_floors(members)}" for sizes, members in groups.items()]
+        groups.setdefault(", ".join(sizes) or "no questions", []).append((run, label))
+    lines = []
+    for asked, members in groups.items():
+        whose = f" ({', '.join(label for _, label in members)})" if len(groups) > 1 else ""
+        lines.append(f"n{whose}: {asked}; floor (other facts' answers): {_floors([run for run, _ in members])}")
+    if len(groups) > 1:
+        lines.append("these runs did not answer the same questions: their figures are not comparable")
+    return lines + _paired(runs)
+
+
+def _paired(runs: Sequence[Run]) -> list[str]:
+    """Return a line for each run whose gap is not forward minus reversed: some facts are asked one way alone."""
+    lines = []
+    for run, label in zip(runs, labels(runs, 24), strict=True):
+        asked = [group["n_facts"] for way in ("forward", "reversed") if (group := run.summary.get(way))]
+        both = (run.gap or {}).get("n_facts")
+        if both is not None and both < max(asked, default=0):
+            lines.append(f"gap of {label}: over the {both} facts that are asked both ways alone")
+    return lines
 
 
 def reasons(counts: Mapping[str, int], what: str) -> str:

@@ -168,6 +168,11 @@ def _check_finished(folder: Path) -> None:
     evaluate = folder / "evaluate"
     if not folder.is_dir():
         raise MissingError(f"{folder}: no such folder; give the output of a run, which `spt run CONFIG` makes")
+    if (folder / "cells.json").exists():
+        raise MissingError(
+            f"{folder}: is a comparison, whose report is {folder / 'report.html'}; give some of its cells, such as "
+            f"{folder / 'cells/EXPERIMENT/METHOD/seed-0'}"
+        )
     # A stage writes its key first and its manifest last.
     begun = (evaluate / "key.json").exists() and not (evaluate / "manifest.json").exists()
     if begun or not all((evaluate / name).exists() for name in ("summary.json", "scores.jsonl")):

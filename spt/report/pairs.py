@@ -4,13 +4,15 @@ In: runs. Out: a row a pair and direction, on the headline metric. Trade-off: up
 each, more only with the first of them, so that the table stays short and the correction for its length mild.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from spt.records import Question, Score
+from spt.records import Score
 from spt.report.load import Run
-from spt.statistics import Comparison, compare_runs, holm, tested
+from spt.statistics import Comparison, holm
+from spt.statistics.columns import Columns
+from spt.statistics.compare import compare_columns
 
 EACH_WITH_EACH = 6
 """Runs over one set of questions up to which every pair is compared."""
@@ -49,29 +51,27 @@ def _groups(runs: Sequence[Run]) -> list[list[int]]:
 def _compare(runs: Sequence[Run], members: Sequence[int]) -> list[Pair]:
     if len(members) < 2:
         return []
-    headline, questions = runs[members[0]].headline, dict[str, Question]()
-    read = {number: _headline_scores(runs[number], questions) for number in members}
-    kept = {question.id for question in tested(list(questions.values()))}
-    scores = {number: [score for score in own if score.question.id in kept] for number, own in read.items()}
+    headline = runs[members[0]].headline
+    read = {number: Columns(_headline_scores(runs[number])) for number in members}
     # Where the metric applies to no question, there is nothing to compare.
-    measured = [number for number in members if any(score.metrics for score in scores[number])]
+    measured = [number for number, columns in read.items() if _is_measured(columns, headline)]
     pairs = list(combinations(measured, 2))
     if len(measured) > EACH_WITH_EACH:
         pairs = [(measured[0], number) for number in measured[1:]]
     return [
         Pair(first, second, figure)
         for first, second in pairs
-        for figure in compare_runs(scores[first], scores[second], [headline])
+        for figure in compare_columns(read[first], read[second], [headline])
     ]
 
 
-def _headline_scores(run: Run, questions: dict[str, Question]) -> list[Score]:
-    # Only what a comparison reads is kept, and the questions once for all runs.
+def _is_measured(columns: Columns, headline: str) -> bool:
+    return bool(columns.metrics) and bool(columns.totals(headline, columns.tested()).facts)
+
+
+def _headline_scores(run: Run) -> Iterator[Score]:
+    # Only what a comparison reads is kept.
     name = run.headline
-    return [
-        Score(
-            questions.setdefault(score.question.id, score.question), "",
-            {name: score.metrics[name]} if name in score.metrics else {}, {}, 0.0, 0,
-        )
-        for score in run.scores()
-    ]  # fmt: skip
+    for score in run.scores():
+        kept = {name: score.metrics[name]} if name in score.metrics else {}
+        yield replace(score, metrics=kept, floors={})

@@ -5,11 +5,13 @@ since a server takes no others; what a prompt becomes in tokens is the business 
 """
 
 from collections.abc import Sequence
+from reprlib import repr as shortened
 from typing import Any, Protocol
 
 from spt.config import Evaluate
 from spt.encode import frame_of
 from spt.errors import ModelError
+from spt.model import check_positions
 from spt.model.attention import fit_attention
 from spt.model.source import first_line
 from spt.score.generate import generate, prompt_ids
@@ -46,6 +48,9 @@ class LocalAsked:
     def generate(self, prompts: Sequence[str], *, max_new_tokens: int, sample_seed: int | None = None) -> list[str]:
         """Return a continuation of each prompt: greedy, or sampled at temperature 1 where a seed is given."""
         ids = prompt_ids(self.tokenizer, [self.framed(prompt) for prompt in prompts])
+        longest, prompt = max(zip(map(len, ids), prompts, strict=True), default=(0, ""))
+        what = f"the prompt {shortened(prompt)} with evaluate.max_new_tokens"
+        check_positions(self.model, longest + max_new_tokens, what)
         return generate(
             self.model,
             self.tokenizer,

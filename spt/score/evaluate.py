@@ -26,7 +26,7 @@ import spt.segment
 import spt.statistics
 from spt.artifact import dump_json, hash_code, open_stage, versions, write_atomically
 from spt.benchmark.guards import hash_guards, read_guards
-from spt.benchmark.questions import hash_questions, read_questions
+from spt.benchmark.questions import QuestionSet, hash_questions, read_questions
 from spt.config import Config
 from spt.errors import ConfigError, InputError, MissingError
 from spt.model import fingerprint, load_trained
@@ -68,16 +68,17 @@ def evaluate(config: Config, *, model: str | None = None, force: bool = False) -
             say(f"{folder}: finished before with the same settings, reused")
             return folder
         questions = read_questions(config.data.questions)
+        headline = _headline(config, questions)
         chosen = spread(questions.questions, config.evaluate.limit or len(questions.questions))
         # FSDP's settings would have transformers read the weights on one rank only; here each asks a model of its own.
         with patch_environment(FSDP_CPU_RAM_EFFICIENT_LOADING="false"):
-            asked, local = _open(config, place, accelerator)
+            asked, local = _open(config, place, accelerator, headline)
         chosen, lost = split_answered(asked, chosen, config.evaluate, config.seed)
         file = None if stage is None else ScoreFile(folder / "scores.jsonl", config.evaluate.metrics)
         _score(config, asked, chosen, file, accelerator)
         if stage is not None and file is not None:
             kept = replace(questions, questions=chosen)
-            summary = summarise(file.read(), headline=config.evaluate.headline or questions.headline, seed=config.seed)
+            summary = summarise(file.read(), headline=headline, seed=config.seed)
             summary |= {"name": config.name, "model": place if model or config.evaluate.server else "final"}
             summary |= measure_guards(config, asked, kept, file.read(), folder=folder, local=local)
             summary |= server_notes(asked, lost)
@@ -99,13 +100,27 @@ def check_evaluation(config: Config) -> int:
         return 0
     questions = read_questions(config.data.questions)
     read_guards(config.data.questions.place)
+    _headline(config, questions)
+    return len(questions.questions)
+
+
+def _headline(config: Config, questions: QuestionSet) -> str:
+    """Return the headline metric.
+
+    Raises ConfigError where it is not measured, or no question can be measured by it: before any is asked.
+    """
     headline = config.evaluate.headline or questions.headline
     if headline not in config.evaluate.metrics:
         raise ConfigError(
             f"evaluate.metrics: {', '.join(config.evaluate.metrics)} lacks {headline}, the questions' headline; add "
             "it, or name another in evaluate.headline"
         )
-    return len(questions.questions)
+    if headline == "choice" and not any(question.distractors for question in questions.questions):
+        raise ConfigError(
+            "evaluate.headline: choice needs distractors, and no question has any; name another of evaluate.metrics, "
+            "or give the questions some"
+        )
+    return headline
 
 
 def _hash_code() -> str:
@@ -160,10 +175,10 @@ def evaluate_key(config: Config, model: str | None = None) -> dict[str, Any]:
     }
 
 
-def _open(config: Config, place: str, accelerator: Accelerator) -> tuple[Asked, tuple[Any, Any] | None]:
+def _open(config: Config, place: str, accelerator: Accelerator, headline: str) -> tuple[Asked, tuple[Any, Any] | None]:
     """Return what is asked, and (model, tokenizer) where it is on this machine."""
     if config.evaluate.server is not None:
-        return open_server(config.evaluate, evaluate_folder(config), accelerator.num_processes), None
+        return open_server(config.evaluate, evaluate_folder(config), accelerator.num_processes, headline), None
     model, tokenizer = load_trained(place, dtype=config.model.dtype, trust_remote_code=config.model.trust_remote_code)
     model.to(accelerator.device)
     return LocalAsked(model, tokenizer, config.evaluate), (model, tokenizer)

@@ -28,8 +28,8 @@ from spt.score.claims import ask_guards
 from spt.score.corpus import read_openings, segmented_corpus
 from spt.score.finding import SHOWN, Finding, not_measured, share_of_totals, take_parts
 from spt.score.language import language_elsewhere, measure_language
+from spt.statistics.columns import CONTROL
 from spt.statistics.fact_rows import FactRows
-from spt.statistics.summary import CONTROL
 
 ECHO_LABEL = "answers copied from the prompt"
 ECHO_RULE = (

@@ -23,7 +23,7 @@ from spt.records import Direction, Question, Segmentation
 from spt.score.finding import SHOWN, Finding, finding, not_measured
 from spt.score.phrases import Phrases, Words
 from spt.scratch import open_scratch
-from spt.statistics.summary import CONTROL
+from spt.statistics.columns import CONTROL
 
 LABEL = "leakage into the training text"
 RULE = (

@@ -9,12 +9,14 @@ tells, reads each continuation with its prompt.
 
 from collections.abc import Sequence
 from math import exp
+from reprlib import repr as shortened
 from typing import Any
 
 import torch
 
 from spt.encode import IGNORED, frame_of
 from spt.errors import ModelError
+from spt.model import check_positions
 from spt.records import Example, join_texts
 from spt.score.batches import Budget
 from spt.score.forest import read_trees, widest_tree
@@ -79,6 +81,10 @@ def group_log_probabilities(
     """Return (log-probability in nats, number of tokens) of each group's continuations after their prompt."""
     pairs = [(prompt, text) for prompt, texts in groups for text in texts]
     examples = continuation_examples(tokenizer, pairs, templated=templated)
+    longest, text = max(
+        ((len(one.input_ids), text) for one, (_, text) in zip(examples, pairs, strict=True)), default=(0, "")
+    )
+    check_positions(model, longest, f"the answer {shortened(text)} after its prompt")
     found = iter(_measure(model, examples, _trees(model, groups, examples), Budget(batch_size, batch_tokens)))
     return [[next(found) for _ in texts] for _, texts in groups]
 

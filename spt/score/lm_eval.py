@@ -10,7 +10,8 @@ between them, so an answer is handed over with its space, but not where a token 
 """
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,9 @@ from spt.benchmark.questions import read_questions
 from spt.config import Config
 from spt.errors import InputError
 from spt.metrics import match, text
-from spt.records import DIRECTIONS, MATCH_RULES, Question, join_texts
+from spt.records import DIRECTIONS, MATCH_RULES, Direction, Question, join_texts
 from spt.score.questions import spread
-from spt.statistics import floor_targets
+from spt.statistics import Floors
 
 GROUP = "spt"
 _JUDGED = (match.exact, match.startswith, match.contains)
@@ -34,26 +35,56 @@ _JUDGED = (match.exact, match.startswith, match.contains)
 def export_lm_eval(config: Config, folder: Path) -> dict[str, int]:
     """Return how many questions each task holds, after writing the tasks to `folder`.
 
-    Wrong choices are a question's distractors, or where it has none the answers of up to 32 other facts, the same that
-    the floor is made of. Raises InputError where nothing is asked, or the folder holds other files.
+    Wrong choices are a question's distractors, or where it has none the answers of other facts that its floor is made
+    of. Raises InputError where nothing is asked, or the folder holds other files.
     """
     if config.data.questions is None:
         raise InputError("data.questions: nothing is asked; give path: questions.jsonl")
     asked = read_questions(config.data.questions).questions
-    asked = tuple(spread(asked, config.evaluate.limit or len(asked)))
-    floors = floor_targets(asked, config.seed)
-    rows = [_row(question, [other[0] for other in floors[question.id]]) for question in asked]
-    files, counts = _files(rows, config.evaluate.max_new_tokens)
-    strange = sorted({path.name for path in folder.glob("*")} - files.keys() - {"__pycache__"})
+    asked = spread(asked, config.evaluate.limit or len(asked))
+    floors = Floors(asked, config.seed, config.evaluate.floor_targets)
+    directions = [one for one in DIRECTIONS if any(True for _ in _own(asked, one))]
+    chosen = [one for one in directions if any(len(_answers(question, floors)) > 1 for question in _own(asked, one))]
+    files = _files(directions, chosen, config.evaluate.max_new_tokens)
+    rows = {f"{one}.jsonl" for one in directions}
+    strange = sorted({path.name for path in folder.glob("*")} - files.keys() - rows - {"__pycache__"})
     if strange:
         raise InputError(f"{folder}: holds {strange[0]}, which is none of these tasks; give a new folder")
     for name, content in files.items():
         write_atomically(folder / name, content)
+    counts: dict[str, int] = {}
+    for direction in directions:
+        task = f"{GROUP}_{direction}"
+        found = _write_rows(folder / f"{direction}.jsonl", _own(asked, direction), floors)
+        counts[task], counts[f"{task}_mc"] = found
     return counts
 
 
-def _row(question: Question, others: Iterable[str]) -> dict[str, Any]:
-    answers = dict.fromkeys((question.targets[0], *(question.distractors or others)))
+def _own(asked: Iterable[Question], direction: Direction) -> Iterator[Question]:
+    return (question for question in asked if question.direction == direction)
+
+
+def _write_rows(path: Path, questions: Iterable[Question], floors: Floors) -> tuple[int, int]:
+    """Return how many questions were written, and how many of them leave a choice."""
+    sizes: Counter[bool] = Counter()
+
+    def lines() -> Iterator[str]:
+        for question in questions:
+            row = _row(question, _answers(question, floors))
+            sizes[len(row["choices"]) > 1] += 1
+            yield dump_json(row, indent=None) + "\n"
+
+    write_atomically(path, lines())
+    return sizes.total(), sizes[True]
+
+
+def _answers(question: Question, floors: Floors) -> tuple[str, ...]:
+    """Return the answers to choose from, the right one first."""
+    wrong = question.distractors or [targets[0] for targets in floors[question]]
+    return tuple(dict.fromkeys((question.targets[0], *wrong)))
+
+
+def _row(question: Question, answers: Iterable[str]) -> dict[str, Any]:
     return {
         "id": question.id,
         "fact_id": question.fact_id,
@@ -68,19 +99,13 @@ def _continuation(prompt: str, answer: str) -> str:
     return join_texts(prompt, answer)[len(prompt) :]
 
 
-def _files(rows: Sequence[dict[str, Any]], max_new_tokens: int) -> tuple[dict[str, str], dict[str, int]]:
+def _files(directions: Iterable[str], chosen: Container[str], max_new_tokens: int) -> dict[str, str]:
+    """Return the files that hold no questions; those directions are `chosen` whose questions leave a choice."""
+    tasks = [f"{GROUP}_{one}{kind}" for one in directions for kind in ("", "_mc") if not kind or one in chosen]
     files = {"spt_functions.py": _functions()}
-    counts = {}
-    for direction in DIRECTIONS:
-        own = [row for row in rows if row["direction"] == direction]
-        if own:
-            files[f"{direction}.jsonl"] = "".join(dump_json(row, indent=None) + "\n" for row in own)
-            counts[f"{GROUP}_{direction}"] = len(own)
-            counts[f"{GROUP}_{direction}_mc"] = sum(len(row["choices"]) > 1 for row in own)
-    tasks = [name for name, count in counts.items() if count]
     files |= {f"{task}.yaml": _task(task, max_new_tokens) for task in tasks}
     files[f"{GROUP}.yaml"] = "".join([f"group: {GROUP}\ntask:\n", *(f"  - {name}\n" for name in tasks)])
-    return files, counts
+    return files
 
 
 def _task(name: str, max_new_tokens: int) -> str:

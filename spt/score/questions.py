@@ -133,13 +133,15 @@ class Scorer:
             raise WorkError(f"question {question.id!r}: the model's log-probability is {best}; its weights are broken")
         rank, rivals = self._rank(question, nats) if self.pools else (None, 0)
         floor = others if nats and self.floors_in_nats else ()
+        # A text that is given twice is one answer: it has one chance to be right.
+        targets, distractors = (tuple(dict.fromkeys(texts)) for texts in (question.targets, question.distractors))
         answer = Answer(
             prediction,
-            question.targets,
+            targets,
             self.floors.wordings[question],
-            logprobs=tuple(nats[text] for text in question.targets) if nats else (),
-            distractor_logprobs=tuple(nats[text][0] for text in question.distractors) if nats else (),
-            other_logprobs=tuple(tuple(nats[text] for text in targets) for targets in floor),
+            logprobs=tuple(nats[text] for text in targets) if nats else (),
+            distractor_logprobs=tuple(nats[text][0] for text in distractors) if nats else (),
+            other_logprobs=tuple(tuple(nats[text] for text in other) for other in floor),
             rank=rank,
             rivals=rivals,
         )
@@ -150,7 +152,7 @@ class Scorer:
             floors=measure_floors(answer, others, self.settings.metrics),
             logprob=best,
             target_tokens=tokens,
-            distractor_logprobs=answer.distractor_logprobs,
+            distractor_logprobs=tuple(nats[text][0] for text in question.distractors) if nats else (),
         )
 
     def _rank(self, question: Question, nats: Mapping[str, tuple[float, int]]) -> tuple[float, int]:

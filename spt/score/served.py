@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from spt.artifact import dump_json, write_atomically
+from spt.benchmark.question_table import QuestionTable
 from spt.config import Evaluate
-from spt.errors import InputError, WorkError
+from spt.errors import ConfigError, InputError, WorkError
+from spt.metrics import METRICS
 from spt.progress import say
 from spt.records import Question
 from spt.score.asked import Asked, Group
@@ -25,19 +27,25 @@ FINAL = ("refused", "content_filter", "length", "no_logprobs")
 """Reasons that lie in a request: to send it again would most likely change nothing."""
 
 
-def open_server(settings: Evaluate, folder: Path, processes: int) -> ServerAsked:
+def open_server(settings: Evaluate, folder: Path, processes: int, headline: str) -> ServerAsked:
     """Return the model behind the server, its answers kept in `folder`.
 
-    Raises InputError where several processes would ask it.
+    Raises InputError where several processes would ask it, ConfigError where it cannot tell the headline metric.
     """
     if processes > 1:
         raise InputError(
             f"evaluate.server: {processes} processes would ask one server; run in one, and raise "
             "evaluate.server.concurrency"
         )
+    asked = ServerAsked(settings, folder)
+    if METRICS[headline].needs != "prediction" and asked.no_log_probabilities:
+        raise ConfigError(
+            f"evaluate.headline: {headline} is made of log-probabilities, and {asked.no_log_probabilities}; name "
+            "another of evaluate.metrics"
+        )
     # Floors depend on all questions that were answered, which may be more now; the answers themselves are kept.
     (folder / "scores.jsonl").unlink(missing_ok=True)
-    return ServerAsked(settings, folder)
+    return asked
 
 
 def split_answered(
@@ -62,16 +70,16 @@ def split_answered(
 def _answered(
     asked: ServerAsked, questions: Sequence[Question], needs: Needs | None, lost: dict[str, str]
 ) -> Sequence[Question]:
-    lost |= asked.unanswered(questions, needs)
-    kept = [question for question in questions if question.id not in lost]
-    if not kept:
+    found = asked.unanswered(questions, needs)
+    lost |= found
+    if len(found) == len(questions):
         raise WorkError(f"{asked.client.place}: {describe(lost)}; see the server's own log")
-    return kept
+    return QuestionTable(question for question in questions if question.id not in found) if found else questions
 
 
 def lost_prompts(asked: Asked, groups: Sequence[Group]) -> dict[int, str]:
     """Return the reason of each (prompt, candidates), by its place, that a server did not answer."""
-    return asked.failures(groups, "guards") if isinstance(asked, ServerAsked) else {}
+    return asked.failures(groups, len(groups), "guards") if isinstance(asked, ServerAsked) else {}
 
 
 def count_reasons(reasons: Iterable[str]) -> dict[str, int]:

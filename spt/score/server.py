@@ -9,7 +9,7 @@ failed. Trade-off: a candidate costs a request of its own, since no server share
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,18 +18,19 @@ from typing import Any
 
 from spt.artifact import dump_json
 from spt.assistant.cache import ReplyCache
-from spt.assistant.client import Choice, Client, RefusedError, content
+from spt.assistant.client import Client, RefusedError, content
 from spt.assistant.item import Reply
 from spt.assistant.patience import LostError
 from spt.config import Evaluate, Server
 from spt.errors import WorkError
 from spt.progress import say, track
 from spt.records import Question, join_texts
+from spt.score.replies import candidate_nats, encodable
 
 Group = tuple[str, Sequence[str]]
 Needs = Callable[[Question], Sequence[str]]
 _CHUNK = 2048
-"""Requests between two looks into the cache."""
+"""Requests, or a few more, between two looks into the cache."""
 _PROBE = ("The sea is", "wide and deep.")
 
 
@@ -41,6 +42,9 @@ class Request:
     candidate: str | None = None
     tokens: int = 1
     seed: int | None = None
+
+
+Numbered = tuple[int, Sequence[Request]]
 
 
 class ServerAsked:
@@ -83,24 +87,23 @@ class ServerAsked:
         """
         if needs is None:
             needs = _own_texts if self.has_log_probabilities else _no_texts
-        lost = self.failures([(question.prompt, needs(question)) for question in questions])
+        groups = ((question.prompt, needs(question)) for question in questions)
+        lost = self.failures(groups, len(questions))
         failures = {questions[number].id: reason for number, reason in lost.items()}
         if failures:
             say(f"{self.client.place}: {describe(failures)}")
         return failures
 
-    def failures(self, groups: Sequence[Group], what: str = "questions") -> dict[int, str]:
-        """Return the reason of each (prompt, candidates), by its place, that the server did not answer.
+    def failures(self, groups: Iterable[Group], total: int, what: str = "questions") -> dict[int, str]:
+        """Return the reason of each of `total` (prompt, candidates), by its place, that the server did not answer.
 
         Whatever `generate` and `log_probabilities` need for the others is known then.
         """
         found: dict[int, str] = {}
-        size = max(1, _CHUNK // (1 + max((len(texts) for _, texts in groups), default=0)))
-        with track("asking the server", len(groups), what) as bar:
-            for start in range(0, len(groups), size):
-                chunk = [self._requests(*group) for group in groups[start : start + size]]
-                replies = self._replies(dict.fromkeys(request for requests in chunk for request in requests))
-                for number, requests in enumerate(chunk, start):
+        with track("asking the server", total, what) as bar:
+            for chunk in _chunks((number, self._requests(*group)) for number, group in enumerate(groups)):
+                replies = self._replies(dict.fromkeys(request for _, requests in chunk for request in requests))
+                for number, requests in chunk:
                     reasons = [reason for request in requests if (reason := replies[request].failure)]
                     if reasons:
                         found[number] = reasons[0]
@@ -115,7 +118,7 @@ class ServerAsked:
         seeds = [None if sample_seed is None else sample_seed + number for number in range(len(prompts))]
         requests = [Request(prompt, None, max_new_tokens, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
         replies = self._all(requests)
-        return [replies[request].text or "" for request in requests]
+        return [encodable(replies[request].text or "") for request in requests]
 
     def log_probabilities(self, groups: Sequence[Group]) -> list[list[tuple[float, int]]]:
         """Return (nats, tokens) of each candidate after its prompt.
@@ -182,32 +185,9 @@ class ServerAsked:
         choice = self.client.complete(text, 1, stopped, echo=True, logprobs=1)
         try:
             nats = candidate_nats(choice, text, len(request.prompt.rstrip()))
-        except (KeyError, IndexError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError, OverflowError):
             return _failed("no_logprobs")
         return Reply(logprobs=(sum(nats), len(nats)))
-
-
-def candidate_nats(choice: Choice, text: str, start: int) -> list[float]:
-    """Return the nats of the tokens of an echoed text that end after the character `start`.
-
-    The token that the server wrote itself behind the text does not count, nor does a beginning token before it. Raises
-    ValueError, or what a missing field raises, where the tokens do not show where they stand.
-
-        text      The sea is wide|           start = 10
-        tokens    <s> The  sea  is  wide .   the last one is the server's own
-        offsets   0   3   6    10  13   18   those of a server that counts its <s>
-    """
-    found = choice["logprobs"]
-    tokens, nats, offsets = found["tokens"], found["token_logprobs"], found["text_offset"]
-    shift = 0 if text.startswith(tokens[0]) else len(tokens[0])
-    starts = [offset - shift for offset in offsets]
-    ends = [*starts[1:], starts[-1] + len(tokens[-1])]
-    if len(text) not in ends or starts != sorted(starts):
-        raise ValueError("the tokens are not those of the text")
-    counted = [float(value) for value, begin, end in zip(nats, starts, ends, strict=True) if start < end <= len(text)]
-    if not counted:
-        raise ValueError("no token belongs to the candidate")
-    return counted
 
 
 def server_key(settings: Server) -> dict[str, Any]:
@@ -220,6 +200,20 @@ def describe(failures: Mapping[Any, str]) -> str:
     counts = Counter(failures.values())
     listed = ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))
     return f"{len(failures)} question{'s' * (len(failures) > 1)} not answered ({listed})"
+
+
+def _chunks(groups: Iterable[Numbered]) -> Iterator[list[Numbered]]:
+    """Yield groups of requests, as many at a time as make a chunk."""
+    chunk: list[Numbered] = []
+    count = 0
+    for number, requests in groups:
+        chunk.append((number, requests))
+        count += len(requests)
+        if count >= _CHUNK:
+            yield chunk
+            chunk, count = [], 0
+    if chunk:
+        yield chunk
 
 
 def _own_texts(question: Question) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from spt.records import DIRECTIONS, Direction, Score
 from spt.statistics.fact_rows import FactRows, Rows
 from spt.statistics.facts import FactTotals
 
+CONTROL = "both"
+"""The half that was taught both ways: no test of reversal, so outside the headline."""
 _DIRECTION, _RELATION = 0, 1  # the first columns; metrics and floors follow
 
 
@@ -51,6 +53,11 @@ class Columns:
     def of_relation(self, relation: str) -> Rows:
         """Return which rows are of a relation."""
         return self._rows.where(_RELATION, self._relations.get(relation, -1))
+
+    def tested(self) -> Rows:
+        """Return which rows the headline is over: all but the control's, or all where there is nothing else."""
+        control = self.of_relation(CONTROL)
+        return ~control if not control.all() else control
 
     def of_direction(self, direction: Direction) -> Rows:
         """Return which rows ask in a direction."""

@@ -10,33 +10,17 @@ from typing import Any
 
 from spt.benchmark.question_table import QuestionTable
 from spt.errors import ConfigError
-from spt.metrics import METRICS, Metric
-from spt.records import DIRECTIONS, Direction, Question, Score
+from spt.metrics import Metric
+from spt.records import DIRECTIONS, Question, Score
 from spt.statistics.bootstrap import gaps, intervals
-from spt.statistics.columns import Columns
+from spt.statistics.columns import CONTROL, Columns
 from spt.statistics.fact_rows import Rows
-from spt.statistics.facts import FactTotals, by_fact
-
-CONTROL = "both"
-"""The half that was taught both ways: no test of reversal, so outside the headline."""
 
 
 def tested(questions: Sequence[Question]) -> Sequence[Question]:
     """Return the questions of the headline: all but the control's, or all where there is nothing else."""
     kept = QuestionTable(question for question in questions if question.relation != CONTROL)
     return kept if len(kept) else questions
-
-
-def measured(scores: Sequence[Score]) -> list[Metric]:
-    """Return the metrics that any of the scores holds, in the order of the tables."""
-    names = {name for score in scores for name in score.metrics}
-    return [metric for metric in METRICS.values() if metric.name in names]
-
-
-def totals(scores: Sequence[Score], name: str, direction: Direction) -> FactTotals:
-    """Return the facts' totals of a metric, over the questions of a direction to which it applies."""
-    own = [score for score in scores if score.question.direction == direction and name in score.metrics]
-    return by_fact([score.metrics[name] for score in own], [score.question.fact_id for score in own])
 
 
 def summarise(scores: Iterable[Score], *, headline: str, seed: int) -> dict[str, Any]:
@@ -48,10 +32,12 @@ def summarise(scores: Iterable[Score], *, headline: str, seed: int) -> dict[str,
     columns = Columns(scores)
     metrics = columns.metrics
     if len(columns) and headline not in [metric.name for metric in metrics]:
-        names = ", ".join(metric.name for metric in metrics)
-        raise ConfigError(f"evaluate.headline is {headline!r}, but evaluate.metrics has only {names}; add it")
-    control = columns.of_relation(CONTROL)
-    headlined = ~control if not control.all() else control
+        names = ", ".join(metric.name for metric in metrics) or "nothing"
+        raise ConfigError(
+            f"evaluate.headline: no question was measured by {headline}, only by {names}; add it to evaluate.metrics, "
+            "or name another metric"
+        )
+    headlined = columns.tested()
     return {
         "headline": headline,
         "match_rules": {metric.name: metric.rule for metric in metrics},

@@ -28,18 +28,15 @@ def in_steps(stream: Stream) -> Stream:
     epochs, rest = divmod(budget, per_example * stream.examples_per_epoch)
     # The last step of an epoch holds what is left of it.
     last = min(round(rest / (per_example * stream.train.batch_size)), stream.steps_per_epoch)
-    return _passes(stream, max(int(epochs) * stream.steps_per_epoch + last, 1))
-
-
-def _passes(stream: Stream, steps: int, **changes: int) -> Stream:
-    budget = {"max_tokens": None, "max_steps": steps, "epochs": ceil(steps / stream.steps_per_epoch)}
-    return replace(stream, train=stream.train.model_copy(update=budget | changes))
+    steps = max(int(epochs) * stream.steps_per_epoch + last, 1)
+    passes = {"max_tokens": None, "max_steps": steps, "epochs": ceil(steps / stream.steps_per_epoch)}
+    return replace(stream, train=stream.train.model_copy(update=passes))
 
 
 def _tokens_per_example(stream: Stream) -> float:
     """Return the mean over the first epoch, or its first EXAMPLES; one rank's view holds all of a step."""
-    steps = min(stream.steps_per_epoch, ceil(EXAMPLES / stream.train.batch_size))
-    seen = list(_passes(replace(stream, rank=0, world_size=1), steps, dataloader_num_workers=0).steps(0))
+    whole = replace(stream, rank=0, world_size=1)
+    seen = [whole.step(n) for n in range(min(stream.steps_per_epoch, ceil(EXAMPLES / stream.train.batch_size)))]
     tokens = sum(batch.tokens for step in seen for batch in step.batches)
     if not tokens:
         raise InputError("train.max_tokens: no example fits train.max_length; raise it, or train.too_long: truncate")

@@ -84,8 +84,7 @@ def refresh_card(folder: Path) -> None:
         return
     facts = read_json(folder / "card.json")
     text = resources.files("spt.train").joinpath("card.md.j2").read_text(encoding="utf-8")
-    # Markdown has nothing to escape.
-    environment = Environment(  # noqa: S701
+    environment = Environment(  # noqa: S701  # Markdown has nothing to escape
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     environment.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)

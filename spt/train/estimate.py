@@ -15,6 +15,7 @@ import torch
 
 import spt.loss.causal
 from spt.config import Config
+from spt.model import check_positions
 from spt.model.head import backbone_of, head_of
 from spt.train.flops import FROZEN, TRAINED, flops_per_token, weights_in
 from spt.train.footprint import copied_bytes, saved_bytes, sketch_model
@@ -69,6 +70,7 @@ def estimate(config: Config, on: str | None) -> Estimate:
     machine = find_machine(on, config.model.dtype)
     seen = preview(config, machine.devices)
     model = sketch_model(config.model, seen.tokenizer, seen.tag)
+    check_positions(model, config.train.max_length, "train.max_length")
     counts = [(weights_in(parameter), parameter.requires_grad) for parameter in model.parameters()]
     seconds = _seconds(config, model, seen, machine)
     return Estimate(
@@ -158,6 +160,7 @@ def measured_rate(config: Config) -> float | None:
     log = train_folder(config) / "metrics.jsonl"
     if not log.exists():
         return None
-    rows = map(json.loads, log.read_text(encoding="utf-8").splitlines())
+    whole = (line for line in log.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n"))
+    rows = map(json.loads, whole)
     rates = [row["throughput"]["tokens_per_second"] for row in rows if "throughput" in row]
     return float(rates[-1]) if rates else None

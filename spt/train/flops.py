@@ -70,7 +70,8 @@ def flops_per_token(model: Any, length: float = 0) -> float:
     visited = _visited_share(model.config)
     total = 0.0
     for name, parameter in model.named_parameters():
-        if id(parameter) not in tables and parameter.ndim > 1:
+        shape = getattr(parameter, "ds_shape", parameter.shape)  # DeepSpeed leaves a parameter empty
+        if id(parameter) not in tables and len(shape) > 1:
             share = visited if ".experts." in name else 1.0
             total += share * weights_in(parameter) * (TRAINED if parameter.requires_grad else FROZEN)
     return total + _attention(model.config, length)

@@ -62,6 +62,6 @@ def _check_finite(what: str, value: float, ids: list[str], number: int) -> None:
     if not math.isfinite(value):
         shown = ", ".join(ids[:8]) + (" ..." if len(ids) > 8 else "")
         raise NonFiniteError(
-            f"step {number}: the {what} is {value}; nothing was updated. Records: {shown}. "
+            f"step {number}: the {what} is {value}; nothing of this step was saved. Records: {shown}. "
             "Look for broken records, or start anew with --force and a lower train.learning_rate."
         )

@@ -16,6 +16,7 @@ from accelerate import Accelerator
 from accelerate.tracking import LOGGER_TYPE_TO_CLASS, get_available_trackers
 
 from spt.artifact import write_atomically
+from spt.checkpoint import sync
 from spt.config import Config
 from spt.errors import InputError, MissingError
 
@@ -69,6 +70,11 @@ class Log:
             file.write(json.dumps({"step": step, **values}) + "\n")
         flat = _flatten(values, "/")
         self.accelerator.log({name: value for name, value in flat if _is_number(value)}, step=step)
+
+    def sync(self) -> None:
+        """Wait until the lines written so far are on disk."""
+        if self.accelerator.is_main_process and self.path.exists():  # a checkpoint may come before the first line
+            sync(self.path)
 
     def finish(self) -> None:
         """Close the trackers (accelerate's own way also takes the process group down)."""

@@ -26,7 +26,6 @@ from spt.checkpoint import (
     load_weights,
     prune,
     save_checkpoint,
-    sync,
     truncate_log,
 )
 from spt.config import Config
@@ -39,7 +38,7 @@ from spt.train.card import refresh_card
 from spt.train.flops import flops_per_token, peak_flops
 from spt.train.learn import Learned, learn
 from spt.train.log import Log
-from spt.train.ranks import agreed, leave, make_accelerator
+from spt.train.ranks import add_counts, agreed, leave, make_accelerator
 from spt.train.save import save_final
 from spt.train.setup import make_optimizer, make_scheduler, prepare, train_folder, train_key
 from spt.train.sharding import engine_of, shard, whole
@@ -62,9 +61,8 @@ def train(config: Config, *, force: bool = False) -> Path:
         if agreed(stage is not None and stage.finished, config):
             return folder
         loop = Loop.start(config, *prepare(config, folder))
-        started = time.monotonic()
         loop.run()
-        loop.finish(stage, time.monotonic() - started)
+        loop.finish(stage)
     return folder
 
 
@@ -84,6 +82,7 @@ class Loop:
     counts: Counter[str] = field(default_factory=Counter)
     state: State = field(default_factory=State)
     saved: int = 0
+    started: float = field(default_factory=time.monotonic)
 
     @classmethod
     def start(cls, config: Config, stream: Stream, prepared: Prepared) -> "Loop":
@@ -92,7 +91,7 @@ class Loop:
         rank, world = accelerator.process_index, accelerator.num_processes
         stream = replace(stream, rank=rank, world_size=world)
         if settings.gradient_checkpointing:
-            recompute_activations(prepared.model)
+            recompute_activations(prepared.model, compiled=settings.torch_compile)
         objective = OBJECTIVES[settings.objective](prepared.model, "inductor" if settings.torch_compile else None)
         optimizer = make_optimizer(objective, settings)
         scheduler = make_scheduler(optimizer, settings, stream.total_steps)
@@ -145,6 +144,8 @@ class Loop:
                 self._after(done.norm)
                 if self.ended:
                     break
+            if self.accelerator.reduce(torch.tensor(stop.vote(), device=self.accelerator.device)).item():
+                self._stop(stop)  # asked for after the last vote
 
     def _after(self, norm: float) -> None:
         """Log, ask and save where a step is due for it."""
@@ -157,6 +158,8 @@ class Loop:
                 found = self.watch.ask(self.trained.model.model, self.prepared.tokenizer, self.accelerator)
             self._log(evaluate=found)
             gained = self.watch.best is not None and self.watch.best.note(self.state, found)
+        if self.ended and self.state.target_tokens:  # stopped early, between two lines of the loss
+            self._log_loss(norm)
         if step % (settings.save_steps or self.stream.steps_per_epoch) == 0 or gained or self.ended:
             self._save()
 
@@ -194,36 +197,28 @@ class Loop:
     def _save(self) -> None:
         check_finite(self.trained.model, self.state.step)
         states = gather_object([generators()])
-        self.state.counts = self._counts()
-        if self.accelerator.is_main_process:
-            sync(self.folder / "metrics.jsonl")
+        self.state.counts = add_counts(self.state.counts, self.counts)
+        self.counts.clear()
+        self.state.seconds = time.monotonic() - self.started
+        self.log.sync()
         keep = self.config.train.save_total_limit
-        save_checkpoint(self.folder / "checkpoints", self.state, self.trained, states, keep)  # shards: of every rank
+        save_checkpoint(self.folder / "checkpoints", self.state, self.trained, states, keep)
         self.saved = self.state.step
         self.accelerator.wait_for_everyone()
-
-    def _counts(self) -> dict[str, int]:
-        """Return what encoding counted, over all ranks and earlier runs, and start counting anew."""
-        totals = dict(self.state.counts)
-        for counts in gather_object([dict(self.counts)]):
-            for name, count in counts.items():
-                totals[name] = totals.get(name, 0) + count
-        self.counts.clear()
-        return totals
 
     def _resume(self) -> None:
         found = checkpoints(self.folder / "checkpoints")
         if found:
             total = self.stream.total_steps
             self.state = load_checkpoint(found[-1], self.trained, self.accelerator.process_index, total)
-            self.saved = self.state.step
+            self.saved, self.started = self.state.step, time.monotonic() - self.state.seconds
             say(f"continuing after step {self.state.step} of {self.stream.total_steps}")
         self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
             truncate_log(self.folder / "metrics.jsonl", self.state.step)
             prune(self.folder / "checkpoints", self.config.train.save_total_limit, self.state.best_step)
 
-    def finish(self, stage: Stage | None, seconds: float) -> None:
+    def finish(self, stage: Stage | None) -> None:
         """Write the final model and the manifest, on the main process."""
         self.log.finish()
         self.accelerator.wait_for_everyone()
@@ -231,7 +226,7 @@ class Loop:
             load_weights(self.folder / "checkpoints" / f"step-{self.state.best_step:06d}", self.trained)
         save_final(self.config, self.prepared, self.folder)
         if stage is not None:
-            timings = {"seconds": round(seconds, 1), "world_size": self.accelerator.num_processes}
+            timings = {"seconds": round(self.state.seconds, 1), "world_size": self.accelerator.num_processes}
             write_atomically(self.folder / "timings.json", dump_json(timings) + "\n")
             stage.finish(
                 name=self.config.name,

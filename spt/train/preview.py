@@ -14,16 +14,14 @@ from typing import Any
 from spt.batch import Batch
 from spt.config import Config
 from spt.corpus import Rejects, read_records, stop
-from spt.encode import Encoder
 from spt.errors import InputError
 from spt.loss import OBJECTIVES
 from spt.model import load_tokenizer, read_tokenizer, train_tokenizer
 from spt.model.tag import choose_tag
 from spt.preprocess import load_segmented
 from spt.records import Tag
-from spt.train.budget import in_steps
 from spt.train.mix import mix_texts, prepare_mix
-from spt.train.setup import segmented_folder, train_folder
+from spt.train.setup import make_stream, segmented_folder, train_folder
 from spt.train.stream import Stream
 
 RECORDS = 10_000
@@ -73,7 +71,9 @@ def preview(config: Config, devices: int) -> Preview:
             raise InputError("the corpus holds no records; check data.train")
         tokenizer = _tokenizer(config, data)
         tag = choose_tag(tokenizer, config.permute.order_tag)
-        stream = _stream(config, data, tokenizer, tag, Path(temporary))
+        mix = prepare_mix(config, tokenizer, Path(temporary))
+        mask_id = OBJECTIVES[config.train.objective].choose_mask(tokenizer, tag)
+        stream = make_stream(config, data, tokenizer, tag, mix, mask_id)
         return _peek(stream, devices, tokenizer, tag, segmented)
 
 
@@ -105,33 +105,14 @@ def _tokenizer(config: Config, data: Any) -> Any:
     return train_tokenizer(texts, config.model.from_scratch.vocab_size, config.signs)
 
 
-def _stream(config: Config, data: Any, tokenizer: Any, tag: Tag | None, folder: Path) -> Stream:
-    settings = config.train.model_copy(update={"dataloader_num_workers": 0})
-    encoder = Encoder(tokenizer, tag, settings.max_length, settings.too_long, settings.loss_on)
-    pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-    mix = prepare_mix(config, tokenizer, folder)
-    stream = Stream(
-        data,
-        encoder,
-        config.segment,
-        config.permute,
-        settings,
-        config.seed,
-        pad_id or 0,
-        mix=mix,
-        mask_id=OBJECTIVES[settings.objective].choose_mask(tokenizer, tag),
-        augment=config.augment,
-    )
-    return in_steps(stream)
-
-
 def _peek(stream: Stream, devices: int, tokenizer: Any, tag: Tag | None, segmented: bool) -> Preview:
     count = max(min(stream.total_steps, EXAMPLES // stream.train.batch_size), 1)
-    steps = list(islice(stream.steps(0), count))
+    steps = [stream.step(number) for number in range(count)]
     peeked = sum(len(step.ids) for step in steps)
     tokens = sum(batch.tokens for step in steps for batch in step.batches)
     # The first rank gets the longest examples of each step.
-    ranked = list(islice(replace(stream, world_size=devices).steps(0), count))
+    first = replace(stream, world_size=devices)
+    ranked = [first.step(number) for number in range(count)]
     own = [batch for step in ranked for batch in step.batches]
     masked = (number for number, step in enumerate(ranked) if step.batches[0].visible is not None)
     shown = next(masked, 0)

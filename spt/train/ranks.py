@@ -10,6 +10,7 @@ Trade-off: without a device, several processes talk through gloo on the CPU; acc
 """
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -21,6 +22,7 @@ from accelerate.utils import (
     DistributedType,
     InitProcessGroupKwargs,
     broadcast_object_list,
+    gather_object,
     parse_flag_from_env,
 )
 
@@ -115,3 +117,11 @@ def agreed(answer: bool, config: Config) -> bool:
     if make_accelerator(config).num_processes > 1:
         broadcast_object_list(answers)
     return answers[0]
+
+
+def add_counts(totals: Mapping[str, int], counts: Mapping[str, int]) -> dict[str, int]:
+    """Return totals with the counts of every rank added; every rank calls it with the same totals."""
+    added = Counter(totals)
+    for each in gather_object([dict(counts)]):
+        added.update(each)
+    return dict(added)

@@ -1,7 +1,7 @@
 """What training needs before its first step: the stage's key, the data, the model, the optimizer.
 
-Everything slow happens before a process group exists, under a file lock: the first process prepares, the others find it
-done. In: an experiment. Out: its key, stream, model, optimizer and schedule. Trade-off: a key covers what changes
+Each rank prepares by itself; what is written, the first to come writes under a file lock, and the others find it done.
+In: an experiment. Out: its key, stream, model, optimizer and schedule. Trade-off: a key covers what changes
 weights by more than rounding: how a step is spread over micro-batches, ranks and workers is left out.
 """
 
@@ -17,12 +17,17 @@ from filelock import FileLock
 
 import spt.augment
 import spt.batch
+import spt.benchmark
 import spt.checkpoint
+import spt.config.permute
 import spt.encode
 import spt.loss
+import spt.metrics
 import spt.model
 import spt.permute
 import spt.records
+import spt.score
+import spt.statistics
 import spt.train
 from spt.artifact import hash_code, hash_file, versions
 from spt.benchmark.questions import hash_questions
@@ -46,9 +51,10 @@ from spt.model.lean import keep_less
 from spt.preprocess import check_segmented, find_segmented, load_segmented
 from spt.preprocess.shards import SCHEMA
 from spt.progress import say
+from spt.records import Tag
 from spt.train.budget import in_steps
 from spt.train.log import trackers_of
-from spt.train.mix import mix_key, mix_texts, prepare_mix
+from spt.train.mix import Mixture, mix_key, mix_texts, prepare_mix
 from spt.train.stream import Stream
 
 _FREE = {
@@ -56,7 +62,6 @@ _FREE = {
     "save_total_limit",
 }  # fmt: skip
 """Keys of `train` that change the weights by no more than rounding."""
-
 
 _SCHEDULE_OURS = {"optimizer", "num_warmup_steps", "num_training_steps", "last_epoch"}
 """Arguments of a schedule that `train.warmup_ratio` and the plan decide."""
@@ -97,10 +102,15 @@ def train_key(config: Config) -> dict[str, Any]:
         "questions": None if questions is None else hash_questions(questions),
         "versions": versions("accelerate", "peft", "tokenizers", "torch", "transformers"),
         "evaluate": None if questions is None else config.evaluate.model_dump(mode="json"),
-        "code": hash_code(
-            spt.records, spt.augment, spt.permute, spt.encode, spt.batch, spt.loss, spt.model, spt.checkpoint, spt.train
-        ),
+        "code": _hash_code(asking=questions is not None),
     }
+
+
+def _hash_code(*, asking: bool) -> str:
+    """Return the version of what computes the weights; where questions are asked, they say when to stop as well."""
+    data = (spt.records, spt.config.permute, spt.augment, spt.permute, spt.encode, spt.batch)
+    asked = (spt.benchmark, spt.metrics, spt.statistics, spt.score) if asking else ()
+    return hash_code(*data, spt.loss, spt.model, spt.checkpoint, spt.train, *asked)
 
 
 def prepare_tokenizer(config: Config, texts: Iterable[str], folder: Path) -> Any:
@@ -124,7 +134,7 @@ def _texts(data: Any, batch: int = 1000) -> Iterator[str]:
 
 
 def prepare(config: Config, folder: Path) -> tuple[Stream, Prepared]:
-    """Return (the stream of a single rank, model with tokenizer and tag), made before any process group exists."""
+    """Return (the stream of a single rank, model with tokenizer and tag); no rank waits for another's word."""
     trackers_of(config)
     if config.model.lora is not None:
         check_lora(config.model.lora)
@@ -142,13 +152,20 @@ def prepare(config: Config, folder: Path) -> tuple[Stream, Prepared]:
         check_causal(prepared.model)
     mask_id = spt.loss.OBJECTIVES[config.train.objective].prepare(prepared)
     check_positions(prepared.model, config.train.max_length, "train.max_length")
+    stream = make_stream(config, data, tokenizer, prepared.tag, mix, mask_id)
+    make_scheduler(torch.optim.SGD([torch.zeros(1)], config.train.learning_rate), config.train, stream.total_steps)
+    return stream, prepared
+
+
+def make_stream(
+    config: Config, data: Any, tokenizer: Any, tag: Tag | None, mix: Mixture | None, mask_id: int | None
+) -> Stream:
+    """Return the stream of a single rank; a budget in tokens has become steps."""
     settings = config.train
-    encoder = Encoder(tokenizer, prepared.tag, settings.max_length, settings.too_long, settings.loss_on)
+    encoder = Encoder(tokenizer, tag, settings.max_length, settings.too_long, settings.loss_on)
     pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
     plan = config.segment, config.permute, settings, config.seed
-    stream = in_steps(Stream(data, encoder, *plan, pad_id or 0, mix=mix, mask_id=mask_id, augment=config.augment))
-    make_scheduler(torch.optim.SGD([torch.zeros(1)], settings.learning_rate), settings, stream.total_steps)
-    return stream, prepared
+    return in_steps(Stream(data, encoder, *plan, pad_id or 0, mix=mix, mask_id=mask_id, augment=config.augment))
 
 
 def make_optimizer(model: Any, settings: TrainSettings) -> torch.optim.AdamW:

@@ -71,7 +71,7 @@ def micro_batch(accelerator: Accelerator, objective: Any, *, last: bool) -> Abst
         objective.set_gradient_accumulation_boundary(last)
     if last or accelerator.distributed_type in (DistributedType.FSDP, DistributedType.DEEPSPEED):
         return nullcontext()
-    return accelerator.no_sync(objective)  # type: ignore[no-any-return]
+    return accelerator.no_sync(objective)  # type: ignore[no-any-return]  # accelerate is untyped
 
 
 def backward(accelerator: Accelerator, objective: Any, loss: torch.Tensor) -> None:

@@ -14,7 +14,8 @@ examples: [{request: "Ann sings.", reply: "Who sings?"}]
 
 def test_a_model_in_this_process_writes_lines_and_keeps_them(model_folder, tmp_path):
     (tmp_path / "ask.yaml").write_text(PROMPT)
-    settings = Assistant(model=str(model_folder), cache=str(tmp_path), max_new_tokens=12)
+    cutting = {"mode": "score", "words_per_unit": 2.0}  # of a section that both read
+    settings = Assistant(model=str(model_folder), cache=str(tmp_path), max_new_tokens=12, **cutting)
     first, second = (Writer(settings, str(tmp_path / "ask.yaml")) for _ in range(2))
     replies = first.write(["Bob reads.", "Cleo swims.", "Bob reads."])
     assert first.backend.requests == 2

@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from spt.augment import augmented, make_augmenters
 from spt.config import Augment, Source, read_config
@@ -107,6 +108,20 @@ def test_patterns_read_fields_that_are_no_columns_and_agree_with_those_that_are(
         "r3/reversed-1": "The cook is Bo Ek.",
     }
     assert counts["reverse_statements: no_field"] == 1
+
+
+@pytest.mark.parametrize("names", [("1st", "2nd"), ("è", "x²"), ("field0", "field1"), ("class", "_")])
+def test_any_name_may_stand_in_a_pattern(names):
+    first, second = names
+    pattern = f"{{{first}}} is {{{second}}}, {{{first}}}."
+    entry = {"identity_bridge": {"templates": [f"{{{first}}}, {{{second}}}."], "patterns": [pattern]}}
+    texts, _ = made([record(0, "Ann is Bo, Ann."), record(1, "Ann is Bo, Eve.")], entry)
+    assert texts == {"r0/bridge-1": "Ann, Bo."}
+
+
+def test_a_fact_changes_the_places_of_two_different_fields():
+    with pytest.raises(ValidationError, match="between: 'a' stands there twice"):
+        Augment.model_validate({"reverse_statements": {"templates": ["{a}"], "between": ["a", "a"]}})
 
 
 def test_an_augmenter_that_can_make_nothing_stops_at_the_first_records():

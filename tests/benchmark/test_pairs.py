@@ -3,6 +3,7 @@ import re
 
 import pytest
 
+from spt.benchmark.grammar import Grammar
 from spt.benchmark.pairs import make_pairs
 from spt.benchmark.questions import read_questions
 from spt.config import Source
@@ -71,3 +72,17 @@ def test_the_same_files_give_the_same_bytes(tmp_path):
     make(tmp_path)
     assert {p.name: p.read_bytes() for p in (tmp_path / "made").iterdir()} == first
     assert json.loads(first["benchmark.json"])["made_by"]["inputs"].keys() == {"films.csv", "templates.yaml"}
+
+
+def test_natural_order_is_judged_by_the_templates_where_they_tell_the_parts_apart(tmp_path):
+    make(tmp_path)
+    grammar = Grammar(json.loads((tmp_path / "made/benchmark.json").read_text())["grammar"])
+    assert all(
+        grammar.accepts(json.loads(row)["text"]) for row in (tmp_path / "made/train.jsonl").read_text().splitlines()
+    )
+    assert grammar.accepts("The director of Rain was Ann Lee.")
+    assert not grammar.accepts("directed The Sea. Ann Lee")
+    for value in ("He directed it", "{x}"):
+        (tmp_path / value).mkdir()
+        make(tmp_path / value, f"subject,object\nAnn Lee,{value}\n")
+        assert json.loads((tmp_path / value / "made/benchmark.json").read_text())["grammar"] is None

@@ -55,6 +55,14 @@ def test_forward_ends_before_the_last_name_and_reversed_asks_for_the_first(corpu
     }  # fmt: skip
 
 
+def test_a_fact_told_from_either_side_is_one_fact(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text("Ada Birch directed The Silent Harbour.\nThe Silent Harbour was directed by Ada Birch.\n")
+    propose(path, tmp_path)
+    assert len(rows(tmp_path)) == 4
+    assert {row["fact_id"] for row in rows(tmp_path)} == {"Ada Birch"}
+
+
 def test_nothing_is_asked_unread_and_what_is_kept_is_read_as_questions(corpus, tmp_path):
     propose(corpus, tmp_path)
     with pytest.raises(QuestionError, match="of 5 rows none is kept"):

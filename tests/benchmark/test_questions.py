@@ -18,7 +18,7 @@ _questions = st.lists(
     st.builds(
         Question, _text, _text, st.sampled_from(DIRECTIONS), _text, st.lists(_text, min_size=1).map(tuple),
         distractors=st.lists(_text).map(tuple), relation=st.none() | _text,
-    ),
+    ).filter(lambda question: not set(question.targets) & set(question.distractors)),
     min_size=1, unique_by=lambda question: question.id,
 )  # fmt: skip
 
@@ -62,6 +62,7 @@ def test_a_table_gives_the_same_questions_with_targets_joined_by_bars(tmp_path):
         ({"targets": ["Ada", " "]}, "none blank"),
         ({"targets": [1]}, "must be a list of texts"),
         ({"distractors": [""]}, "distractors [''] must be"),
+        ({"distractors": ["a poet", "a botanist"]}, "'a botanist' is a target and a distractor; leave it in one"),
         ({"id": ["a"]}, "neither text nor a whole number"),
         ({"relations": "mother"}, "Did you mean relation?"),
     ],

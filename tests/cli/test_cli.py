@@ -114,6 +114,27 @@ def test_dry_run_checks_the_inputs_and_writes_nothing(finished, tmp_path, monkey
     assert "nowhere.csv" in err
 
 
+def test_show_says_where_what_is_trained_is_not_what_the_config_says(finished, monkeypatch, capsys):
+    _, out, _ = call(monkeypatch, capsys, "show", finished)
+    assert "another configuration" not in out
+    _, out, _ = call(monkeypatch, capsys, "show", finished, "--set", "permute.orders={original: 1}")
+    assert "made with another configuration: permute.orders" in " ".join(out.split())
+
+
+def test_exported_tasks_are_counted_with_the_command_that_runs_them(finished, tmp_path, monkeypatch, capsys):
+    code, out, _ = call(monkeypatch, capsys, "evaluate", finished, "--export-lm-eval", tmp_path / "tasks")
+    assert code == 0
+    assert "  spt_forward\n" in out
+    assert f"--include_path {tmp_path / 'tasks'} --tasks spt\n" in out
+
+
+def test_pairs_without_templates_are_told_of_them(tmp_path, monkeypatch, capsys):
+    (tmp_path / "pairs.csv").write_text("subject,object\nAnn Lee,The Sea\n")
+    code, _, err = call(monkeypatch, capsys, "benchmark", "make", "--from", tmp_path / "pairs.csv")
+    assert code == 2
+    assert "say how they are told: --templates FILE" in err
+
+
 def test_a_users_own_csv_and_questions_need_three_changed_values(tmp_path, monkeypatch, capsys):
     path = write_experiment(tmp_path, train={"epochs": 1, "eval_steps": None})
     with (tmp_path / "facts.csv").open("w", newline="") as file:
@@ -202,6 +223,13 @@ def test_neutral_text_without_a_base_model_is_reported(finished, tmp_path, monke
     perplexity = json.loads(out)["runs"][0]["perplexity"]
     assert perplexity["before"] is None
     assert perplexity["after"] > 1
+
+
+def test_a_run_without_questions_ends_in_what_was_trained(finished, tmp_path, monkeypatch, capsys):
+    shared = ("--set", f"data.segmented={finished.parent / 'run'}", "--set", "train.max_steps=1")
+    given = (*shared, "--set", "data.questions=null", "--output", tmp_path, "--json")
+    code, out, _ = call(monkeypatch, capsys, "run", finished, *given)
+    assert (code, json.loads(out)["steps"]) == (0, 1)
 
 
 def test_a_reader_that_goes_away_is_no_traceback():

@@ -81,3 +81,17 @@ def test_a_dry_run_shows_the_first_step_that_masks_tokens(config, monkeypatch, c
     assert f"first batch with masked tokens (step {seen.first_step + 1})" in call(
         monkeypatch, capsys, "run", config, "--dry-run", "--set", setting
     )
+
+
+@pytest.mark.parametrize(("text", "shares"), [("Ann Lee", ["original 25%", "rotated 25%"]), ("Ann", ["original 100%"])])
+def test_a_text_in_which_nothing_can_move_is_shown_as_always_original(config, monkeypatch, capsys, text, shares):
+    out = call(monkeypatch, capsys, "show", config, "--text", text)
+    assert [share in out for share in shares] == [True] * len(shares)
+    assert ("reversed" in out) == ("rotated 25%" in shares)
+
+
+@pytest.mark.parametrize("objective", ["causal", "mlm_u"])
+def test_a_text_that_is_rejected_as_too_long_is_shown_as_such(config, monkeypatch, capsys, objective):
+    changed = [f"train.objective={objective}", "train.max_length=4", "train.too_long=reject"]
+    out = call(monkeypatch, capsys, "show", config, "--text", TEXT, *(f"--set={one}" for one in changed))
+    assert "rejected: longer than train.max_length, 4 tokens" in out

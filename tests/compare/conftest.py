@@ -9,7 +9,7 @@ from spt.compare.write import write_comparison
 STATES = {
     ("fim", 2): ("failed", "train: NonFiniteError: the loss is nan at step 40"),
     ("bico", 1): ("waiting", None),
-    **{("identity-bridge", seed): ("not applicable", "the corpus has no fields") for seed in range(3)},
+    **{("identity-bridge", seed): ("failed", "the corpus has no fields") for seed in range(3)},
 }
 
 

@@ -106,6 +106,10 @@ def test_a_cell_says_what_ends_its_training(tmp_path, given, kind):
         ({"seeds": []}, [], "seeds: must not be empty"),
         ({"methods": {"a/b": {}}}, [], "methods: a key must be letters, digits, dots, .*a/b"),
         ({"name": "../up"}, [], "name: must be letters, digits, dots"),
+        ({"methods": {"m" * 101: {}}}, [], "at most 100 characters, not 101"),
+        ({"seeds": [0.5]}, [], r"seeds\.0: must be a whole number \(given: 0\.5\)$"),
+        ({}, ["methods.stp.train.epochs=3"], r"'stp' is none of methods .* Did you mean spt\?"),
+        ({}, ["experiments.hole.data.limit=3"], r"'hole' is none of experiments .* Did you mean whole\?"),
         ({"job": 2}, [], r"job: unknown key. Did you mean jobs\?"),
         ({"methods": {"spt": "spt.yaml"}}, [], "spt.yaml, which .*comparison.yaml extends: does not exist"),
         (
@@ -183,6 +187,8 @@ def test_base_models_and_lists_are_short_for_named_experiments_and_methods(tmp_p
         ({"methods": [{"permute": {}}]}, "methods: each must be the path of a file"),
         ({"methods": ["a/spt.yaml", "b/spt.yaml"]}, "would have one name"),
         ({"models": [3]}, "models: each must be a base"),
+        ({"models": []}, "models: must not be empty"),
+        ({"methods": [""]}, "methods: each must be the path of a file"),
         ({"models": {"one": 3}}, "model"),
     ],
 )

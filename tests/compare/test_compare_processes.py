@@ -74,6 +74,12 @@ def test_a_log_is_added_to_and_only_what_was_said_this_time_is_the_reason(tmp_pa
     assert ended.job.log.read_text() == "error: first\nerror: second\n"
 
 
+def test_a_log_that_somebody_deletes_ends_nothing(tmp_path):
+    first = job(tmp_path, "gone", f"import shutil; shutil.rmtree({str(tmp_path / 'gone')!r}); raise SystemExit(3)")
+    ended = list(Processes(1).run([first, job(tmp_path, "good", "print('fine')")], nobody))
+    assert [one.reason for one in ended] == ["exit code 3, without a word", "fine"]
+
+
 @pytest.mark.parametrize(("given", "threads"), [(None, str(max(len(os.sched_getaffinity(0)) // 4, 1))), ("7", "7")])
 def test_jobs_share_the_cores_unless_told_otherwise(tmp_path, monkeypatch, given, threads):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)

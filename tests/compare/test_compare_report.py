@@ -84,6 +84,28 @@ def test_best_methods_are_those_that_differ_from_none_better(whole: Whole) -> No
     assert set(best) == {"rotation-order-tag", "mentions-order-tag", "reverse-statements"}
 
 
+def test_a_method_without_a_seed_in_common_with_the_best_is_not_called_as_good(tmp_path: Path) -> None:
+    states = {("low", 0): ("failed", "no memory"), ("top", 1): ("failed", "no memory")}
+    methods = {"baseline": (0.9, 0.0, 0.9), "low": (0.9, 0.1, 0.9), "top": (0.9, 1.0, 0.9)}
+    result = write_comparison(make_comparison(tmp_path, methods, seeds=(0, 1), states=states, facts=30))
+    assert [method["name"] for method in result["experiments"][0]["methods"] if method["best"]] == ["top"]
+
+
+@pytest.mark.parametrize("parts", [None, ""])
+def test_a_figure_that_a_seed_has_no_parts_of_is_the_mean_of_all_seeds(tmp_path: Path, parts: str | None) -> None:
+    make_comparison(tmp_path, {"a": (0.9, 0.5, 0.9)}, seeds=(0, 1), facts=5)
+    first, second = (tmp_path / f"cells/experiment-0/method-0/seed-{seed}/evaluate" for seed in (0, 1))
+    (first / "parts.jsonl").unlink() if parts is None else (first / "parts.jsonl").write_text(parts)
+    summaries = [json.loads((folder / "summary.json").read_text()) for folder in (first, second)]
+    found = method_of(write_comparison(tmp_path), "a")
+    for name in ("non_reciprocal", "retention"):
+        own = [summary["guards"][name]["value"] for summary in summaries]
+        assert found["guards"][name]["value"] == pytest.approx(sum(own) / 2)
+        assert found["guards"][name]["low"] is None
+    after = [summary["perplexity"]["after"] for summary in summaries]
+    assert found["perplexity"]["after"]["value"] == pytest.approx(sum(after) / 2)
+
+
 def test_cells_without_figures_are_counted_with_their_reasons(whole: Whole) -> None:
     folder, result = whole
     assert len(result["absent"]) == 5
@@ -131,7 +153,20 @@ def test_one_seed_says_that_its_intervals_are_over_facts_alone(tmp_path: Path) -
         assert [found[direction][key] for key in ("value", "low", "high")] == [
             wanted[key] for key in ("value", "low", "high")
         ]
-    assert "over facts alone, since there is one seed" in " ".join(render(result).split())
+    shown = " ".join(render(result).split())
+    assert "percent [95% interval over facts alone, since there is one seed]" in shown
+    assert "range over seeds" not in shown
+
+
+def test_terminal_says_what_its_short_names_stand_for_and_a_caption_only_what_its_table_holds(whole: Whole) -> None:
+    folder, result = whole
+    shown = render(result)
+    for name, guard in method_of(result, "spt")["guards"].items():
+        if guard["value"] is not None and guard["label"] not in (None, name):
+            assert f"{name.replace('_', ' ')}: {guard['label']}" in shown
+    caption = (folder / "report.tex").read_text(encoding="utf-8")
+    assert "percent {[}95\\% interval" in caption
+    assert "not measured" not in caption
 
 
 def test_damaged_cell_is_absent_and_says_why(tmp_path: Path) -> None:

@@ -131,6 +131,55 @@ def test_scores_alone_are_made_anew_where_only_the_questions_changed(ran, monkey
         (scores / name).write_bytes(data)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "flag"),
+    [
+        ("train/key.json", '{"co', " --force"),
+        ("train/key.json", "[]", " --force"),
+        ("evaluate/key.json", '{"co', ""),
+        ("evaluate/summary.json", None, ""),
+        ("evaluate/scores.jsonl", None, ""),
+    ],
+)
+def test_a_damaged_cell_is_refused_by_name_and_made_anew_by_force(ran, monkeypatch, name, content, flag):
+    folder = ran[0].parent / "out/cells/people/baseline/seed-0"
+    kept = {path: path.read_bytes() for path in (folder / "evaluate").iterdir() if path.is_file()}
+    kept |= {folder / name: (folder / name).read_bytes()}
+    (folder / name).unlink() if content is None else (folder / name).write_text(content)
+    started = jobs_of(monkeypatch, "raise SystemExit('error: again')")
+    comparison, none = read_comparison(ran[0])
+    try:
+        refused = run.run_comparison(comparison, none).cells[0]
+        assert (refused.state, started) == ("failed", ["people/broken/seed-0"])
+        assert f"{folder / name}: {'missing' if content is None else 'cannot be read'}" in refused.reason
+        assert "--force" in refused.reason
+        run.run_comparison(comparison, none, force=True)
+        assert started[1] == f"people/baseline/seed-0{flag}"
+        assert (folder / "evaluate/manifest.json").exists() == bool(flag)
+    finally:
+        for path, data in kept.items():
+            path.write_bytes(data)
+
+
+def test_segmented_data_with_a_damaged_manifest_is_made_again(ran, monkeypatch, capsys):
+    (manifest,) = (ran[0].parent / "out/segmented").glob("*/segmented/manifest.json")
+    kept = manifest.read_bytes()
+    manifest.write_text("{")
+    started = jobs_of(monkeypatch, "raise SystemExit('error: again')")
+    run.run_comparison(*read_comparison(ran[0]))
+    manifest.write_bytes(kept)
+    assert started == [f"{manifest.parent.parent.name} --force"]
+    assert f"{manifest}: cannot be read" in "".join(capsys.readouterr().err.split("\n"))
+
+
+def test_finished_cells_that_a_comparison_no_longer_has_are_named(ran, monkeypatch, capsys):
+    jobs_of(monkeypatch, "raise SystemExit('error: again')")
+    run.run_comparison(*read_comparison(ran[0], ["seeds=[5]"]))
+    assert "1 finished cells are none of this comparison's" in capsys.readouterr().err
+    run.run_comparison(*read_comparison(ran[0]))
+    assert "none of this comparison's" not in capsys.readouterr().err
+
+
 def test_a_dry_run_lists_the_cells_and_writes_nothing(ran, monkeypatch, capsys):
     before = {path: path.read_bytes() for path in ran[0].parent.rglob("*") if path.is_file()}
     code, out, _ = call(monkeypatch, capsys, ran[0], "--dry-run", "--json")
@@ -182,6 +231,19 @@ def test_a_second_comparison_in_the_same_folder_is_refused(tmp_path, monkeypatch
 def test_a_list_of_cells_that_is_missing_or_damaged_says_what_to_do(tmp_path):
     with pytest.raises(MissingError, match="run `spt compare CONFIG` first"):
         read_cells(tmp_path)
-    (tmp_path / "cells.json").write_text('{"name": "x", "baseline": "y", "cells": [{"experiment": "z"}]}')
-    with pytest.raises(DamagedError, match="delete it, and run"):
-        read_cells(tmp_path)
+    cell = {"experiment": "a", "method": "b", "seed": 0, "folder": "c", "state": "failed", "reason": None}
+    good = {"name": "x", "baseline": "y", "cells": [cell | {"budget": {"kind": "epochs", "value": 1}}]}
+    (tmp_path / "cells.json").write_text(json.dumps(good))
+    assert read_cells(tmp_path).cells[0].label == "a/b/seed-0"
+    row = good["cells"][0]
+    wrong = [
+        {"cells": [{"experiment": "z"}]}, {"cells": None}, {"cells": "abc"}, {"cells": [row, row]}, {"name": 3},
+        *({"cells": [row | changed]} for changed in (
+            {"state": "perhaps"}, {"state": 3}, {"seed": "0"}, {"seed": -1}, {"budget": None}, {"budget": {}},
+            {"budget": {"kind": "epochs", "value": "1"}}, {"folder": 3}, {"reason": 3}, {"method": 3}, {"more": 1},
+        )),
+    ]  # fmt: skip
+    for changed in wrong:
+        (tmp_path / "cells.json").write_text(json.dumps(good | changed))
+        with pytest.raises(DamagedError, match=r"cells\.json: .* delete it, and run"):
+            read_cells(tmp_path)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from fakes import byte_level, tiny_model
 
-from spt.loss.causal import head_loss
+from spt.loss.causal import CausalLoss, head_loss
 from spt.model.adapter import adapted_layers, add_lora, inputs_as_they_come
 from spt.model.head import recompute_activations
 from spt.model.lean import keep_less
@@ -14,6 +14,7 @@ from spt.model.lean import keep_less
 GROUPED = {"num_key_value_heads": 2, "intermediate_size": 48}
 IDS = torch.randint(3, 250, (3, 9), generator=torch.Generator().manual_seed(1))
 LORA = {"r": 4, "lora_alpha": 8, "target_modules": "all-linear"}
+DROPPING = {**LORA, "lora_dropout": 0.3, "init_lora_weights": False}
 
 
 def gradients(model, *, autocast=False):
@@ -83,6 +84,23 @@ def test_an_adapter_in_float32_learns_the_same_from_inputs_as_they_come(checkpoi
     assert [g.dtype for g in found[1].values()] == [torch.float32] * len(wanted[1])
     for name, gradient in wanted[1].items():
         assert torch.equal(found[1][f"model.{name}"], gradient), name
+
+
+def test_dropout_in_adapters_falls_alike_where_layers_are_computed_again():
+    """Under autocast: the inputs of adapters have one dtype in both passes."""
+    kept = add_lora(tiny_model("llama", byte_level(), **GROUPED).bfloat16(), DROPPING, None, 0)
+    again = copy.deepcopy(kept)
+    recompute_activations(again)
+    found = []
+    for model in (kept, again):
+        objective = CausalLoss(model.train())
+        torch.manual_seed(0)
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = objective(input_ids=IDS, labels=IDS, predictors=torch.arange(8))
+        loss.backward()
+        found.append([parameter.grad for parameter in model.parameters() if parameter.requires_grad])
+    assert all(gradient.any() for gradient in found[0])
+    assert all(map(torch.equal, *found))
 
 
 def kept_bytes(model, *, dtype=torch.bfloat16):

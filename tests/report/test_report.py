@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from spt.cli.report import report_on
+from spt.errors import InputError
 from spt.report import Run, load_run, table, write_report
 from spt.report.figures import bounds, labels, rate, shorten, visible
 from spt.report.latex import escape as escape_latex
@@ -109,6 +110,22 @@ def test_each_headline_metric_brings_its_rule(runs: list[Run], tmp_path: Path) -
     for text in (render(both, 200), markdown(both), page(both, [], tmp_path)):
         assert "exact (baseline): the prediction equals" in text
         assert "contains (other): a target stands anywhere" in text
+
+
+def test_a_gap_over_few_facts_and_different_questions_are_said(tmp_path: Path) -> None:
+    scores = make_scores(0.9, 0.2, facts=4)
+    one_way = [score for score in scores if score.question.direction == "forward" or score.question.fact_id[-1] == "0"]
+    whole, part = (
+        load_run(make_run(tmp_path / name, asked, name=name)) for name, asked in (("whole", scores), ("part", one_way))
+    )
+    alone = " ".join(render([whole]).split())
+    assert "gap of" not in alone
+    assert "not comparable" not in alone
+    both = " ".join(render([whole, part]).split())
+    assert "gap of part: over the 2 facts that are asked both ways alone" in both
+    assert "n (whole): forward 8 questions" in both
+    assert "n (part): forward 8 questions of 8 facts, reversed 2 questions of 2 facts" in both
+    assert "these runs did not answer the same questions" in both
 
 
 def test_markdown_table_survives_hostile_names(hostile: Run) -> None:
@@ -237,6 +254,18 @@ def test_latex_table_has_a_row_a_run_with_as_many_cells_as_columns(runs: list[Ru
 @given(st.text())
 def test_escaped_markdown_holds_no_markup(text: str) -> None:
     assert not re.search(r"[<>|`*\[\]!\\~$@#]", re.sub(r"&#\d+;", "", escape(text)))
+
+
+def test_prose_in_markdown_keeps_its_apostrophes_and_quotes() -> None:
+    assert escape('other facts\' answers, "as they are"') == 'other facts\' answers, "as they are"'
+
+
+def test_a_report_into_a_file_is_refused_by_name(runs: list[Run], tmp_path: Path) -> None:
+    place = tmp_path / "notes.txt"
+    place.write_text("mine")
+    with pytest.raises(InputError, match=r"notes\.txt is no folder; choose another place"):
+        write_report(runs[:1], place)
+    assert place.read_text() == "mine"
 
 
 def test_narrow_intervals_keep_a_decimal() -> None:

@@ -205,3 +205,9 @@ def test_unescaped_line_separators_do_not_split_a_row(tmp_path: Path) -> None:
     rows = [dump_json(as_row(replace(score, prediction="\u2028\x85")), indent=None) for score in scores]
     (folder / "evaluate/scores.jsonl").write_text("\n".join(rows), encoding="utf-8")
     assert {score.prediction for score in load_run(folder).scores()} == {"\u2028\x85"}
+
+
+def test_a_comparison_is_no_run_and_says_where_its_runs_are(tmp_path: Path) -> None:
+    (tmp_path / "cells.json").write_text("{}")
+    with pytest.raises(MissingError, match=r"is a comparison, whose report is .*report\.html; give some of its cells"):
+        load_run(tmp_path)

@@ -54,6 +54,14 @@ def test_choices_are_the_distractors_or_other_facts_answers_each_joined_as_we_jo
     assert sorted(reversed_["none"][1:]) == [" 1988-03-03", " Uriah Hawthorne"]
 
 
+def test_as_many_other_facts_are_chosen_among_as_make_the_floor(tmp_path):
+    counts = exported(tmp_path, evaluate={"floor_targets": 1})
+    assert [len(own) for own in choices(tmp_path, "reversed").values()] == [2, 2, 2]
+    assert counts["spt_reversed_mc"] == 3
+    counts = exported(tmp_path / "none", evaluate={"floor_targets": 0})
+    assert counts == {"spt_forward": 3, "spt_forward_mc": 3, "spt_reversed": 3, "spt_reversed_mc": 0}
+
+
 def test_a_direction_without_choices_gets_no_multiple_choice(tmp_path):
     counts = exported(tmp_path, [ASKED[0], ASKED[3]])
     assert counts["spt_reversed_mc"] == 0

@@ -8,7 +8,7 @@ import pytest
 from fakes import byte_level, tiny_model
 
 from spt.config import Config
-from spt.errors import InputError, MissingError, QuestionError, StaleError
+from spt.errors import ConfigError, InputError, MissingError, ModelError, QuestionError, StaleError
 from spt.score import evaluate
 
 
@@ -93,6 +93,29 @@ def test_an_evaluation_replaces_another_only_when_it_is_finished(setting, monkey
     monkeypatch.setattr("spt.score.questions.Scorer.score", interrupted)  # all questions are scored
     assert evaluate(setting(max_new_tokens=4), model=place) == folder  # it goes on, and needs no force
     assert not (folder / ".replaced").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"metrics": ("contains",)}, "evaluate.metrics: contains lacks exact"),
+        ({"metrics": ("exact", "choice"), "headline": "choice"}, "choice needs distractors, and no question has any"),
+    ],
+)
+def test_a_headline_that_cannot_be_measured_is_refused_before_a_model_is_loaded(setting, monkeypatch, settings, said):
+    monkeypatch.delattr(sys.modules["spt.score.evaluate"], "load_trained")
+    with pytest.raises(ConfigError, match=said):
+        evaluate(setting(**settings), model=str(setting.folder / "model"))
+
+
+@pytest.mark.parametrize(("field", "words"), [("prompt", "the prompt 'Ann"), ("targets", "the answer 'Ann")])
+def test_a_text_beyond_the_models_positions_is_named(setting, field, words):
+    path, text = setting.folder / "questions.jsonl", "Ann " * 200
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[1][field] = [text] if field == "targets" else text
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ModelError, match=rf"{words}.*tokens, but the model has 128 positions"):
+        evaluate(setting(), model=str(setting.folder / "model"))
 
 
 def test_a_neutral_text_that_never_ends_is_refused(setting):

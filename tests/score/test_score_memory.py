@@ -4,18 +4,24 @@ import json
 import tracemalloc
 
 import pytest
+from experiment import write_experiment
 
 import spt.score.questions
+from spt.assistant.item import Reply
 from spt.benchmark import question_table, read_questions
-from spt.config import Evaluate
+from spt.config import Evaluate, Server, read_config
+from spt.progress import configure
 from spt.records import Record
 from spt.report.load import read_scores
 from spt.score import leakage
+from spt.score import server as asking
 from spt.score.guards import echo
+from spt.score.lm_eval import export_lm_eval
 from spt.score.questions import chunk_size, score_chunks, spread
+from spt.score.served import split_answered
 from spt.score.stream import ScoreFile
 from spt.segment.word import WordSegmenter
-from spt.statistics import fact_rows, floor, summarise
+from spt.statistics import compare_runs, fact_rows, floor, summarise
 
 SETTINGS = Evaluate(metrics=("exact", "logprob"), floor_targets=1)
 SMALL, LARGE = 600, 2400
@@ -37,6 +43,7 @@ class Instant:
 
 @pytest.fixture(autouse=True)
 def _small_pages(monkeypatch):
+    configure(enabled=False)  # a line of a bar, on a busy machine, would load parts of rich
     monkeypatch.setattr(spt.score.questions, "CHUNK", 32)
     for module, name in ((question_table, "PAGE"), (fact_rows, "BLOCK"), (leakage, "WINDOW"), (floor, "_REMEMBERED")):
         monkeypatch.setattr(module, name, 32)
@@ -95,6 +102,46 @@ def test_scores_of_as_many_facts_are_summarised_and_guarded_in_the_same_memory(t
         assert summarise(file.read(), headline="exact", seed=0)["forward"]["n_questions"] == count // 2
         assert echo(file.read(), seed=0)["n"] == count
         assert sum(1 for _ in read_scores(file.path)) == count
+
+    assert grown(work) < BYTES
+
+
+def test_runs_over_as_many_facts_are_compared_in_the_same_memory(tmp_path):
+    files = {}
+    for count in (SMALL, LARGE):
+        questions = read_questions(write_questions(tmp_path / "questions.jsonl", count, 50)).questions
+        files[count] = score(tmp_path / f"{count}.jsonl", questions)
+
+    def work(count):
+        rows = compare_runs(files[count].read(), files[count].read(), draws=10)
+        assert {(row.direction, row.metric) for row in rows} >= {("forward", "exact"), ("reversed", "logprob")}
+
+    assert grown(work) < BYTES
+
+
+def test_a_server_is_asked_and_what_it_answered_chosen_in_the_same_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(asking, "_CHUNK", 32)
+    settings = SETTINGS.model_copy(update={"server": Server(model="m", base_url="http://localhost:1/v1")})
+    model = asking.ServerAsked(settings, tmp_path)
+    model.no_log_probabilities = None
+    answer, failure = Reply(text="x", logprobs=(-1.0, 1)), Reply(failure="refused", kept=False)
+    fails = ("Who is 9?", "Who is 299?")
+    model._replies = lambda requests: {one: failure if one.prompt in fails else answer for one in requests}
+
+    def work(count):
+        questions = read_questions(write_questions(tmp_path / "questions.jsonl", count, count // 2)).questions
+        kept, lost = split_answered(model, questions, settings, 0)
+        assert (len(kept), len(lost)) == (count - 4, 4)
+
+    assert grown(work) < 2 * BYTES  # two tables of questions: twice the noise, and still less than any text
+
+
+def test_tasks_are_exported_in_the_same_memory(tmp_path):
+    config = read_config(write_experiment(tmp_path))
+
+    def work(count):
+        write_questions(tmp_path / "questions.jsonl", count, count // 2)
+        assert export_lm_eval(config, tmp_path / "tasks")["spt_reversed_mc"] == count // 2
 
     assert grown(work) < BYTES
 

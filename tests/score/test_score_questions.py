@@ -1,5 +1,6 @@
 """A score holds the best target, its floors and its distractors; ranks share the questions and lose none."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -51,6 +52,15 @@ def test_scores_stand_in_the_order_of_the_questions_with_the_best_target(model):
         answer = Answer(score.prediction, targets, targets, ((score.logprob, score.target_tokens),), distractors)
         assert score.metrics == measure(answer, SETTINGS.metrics)
         assert ("choice" in score.metrics) == bool(score.question.distractors)
+
+
+def test_an_answer_given_twice_has_one_chance_to_be_right(model):
+    once = make_questions()
+    twice = [replace(one, targets=one.targets * 2, distractors=one.distractors + one.distractors[:1]) for one in once]
+    settings = Evaluate(metrics=("exact", "choice", "logprob", "mrr", "hits_1"), max_new_tokens=1)
+    first, second = (score_questions(asked(model), questions, settings) for questions in (once, twice))
+    assert [(score.metrics, score.floors) for score in first] == [(score.metrics, score.floors) for score in second]
+    assert any(score.floors["choice"] == 0.5 for score in second if "choice" in score.floors)
 
 
 def test_a_floor_is_what_other_facts_answers_would_score(model, monkeypatch):

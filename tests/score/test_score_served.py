@@ -9,7 +9,7 @@ from misbehaving import Served, asked, serving, status
 from spt.artifact import read_json
 from spt.benchmark.guards import write_guards
 from spt.config import read_config
-from spt.errors import InputError, WorkError
+from spt.errors import ConfigError, InputError, WorkError
 from spt.records import Guard
 from spt.score.evaluate import evaluate
 
@@ -21,11 +21,11 @@ def quick(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
-def evaluated(folder, script):
+def evaluated(folder, script, metrics=("exact", "contains", "logprob", "mrr"), headline="exact"):
     with serving(script) as url:
         server = {"model": "tiny", "base_url": url, "timeout": 2.0, "max_retries": 0}
-        metrics = ["exact", "contains", "logprob", "mrr"]
-        path = write_experiment(folder, evaluate={"server": server, "max_new_tokens": 8, "metrics": metrics})
+        settings = {"max_new_tokens": 8, "metrics": list(metrics), "headline": headline}
+        path = write_experiment(folder, evaluate={"server": server, **settings})
         return read_json(evaluate(read_config(path)) / "summary.json")
 
 
@@ -107,6 +107,13 @@ def test_without_log_probabilities_an_evaluation_has_the_other_metrics_and_says_
     assert summary["forward"]["exact"]["value"] == 0
     assert not {"logprob", "mrr"} & summary["forward"].keys()
     assert (summary["fluency"], summary["perplexity"]) == (None, None)
+
+
+def test_a_headline_of_log_probabilities_that_a_server_lacks_is_refused_before_it_is_asked_anything(tmp_path):
+    script = Served(echo=False)
+    with pytest.raises(ConfigError, match=r"evaluate\.headline: mrr is made of log-probabilities.*does not send"):
+        evaluated(tmp_path, script, headline="mrr")
+    assert len(script.requests) == 1  # whether it has them
 
 
 def test_a_model_is_named_in_one_place(tmp_path):

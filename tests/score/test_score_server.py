@@ -6,13 +6,14 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from misbehaving import Script, Served, asked, completion, drop, says, send, serving, status
+from misbehaving import Script, Served, asked, completion, drop, says, send, serving, status, writes
 from pydantic import ValidationError
 
 from spt.config import Evaluate, Server
 from spt.errors import MissingError, ModelError, WorkError
 from spt.records import Question
-from spt.score.server import ServerAsked, candidate_nats, server_key
+from spt.score.replies import candidate_nats
+from spt.score.server import ServerAsked, server_key
 
 QUESTIONS = [
     Question(who, who, "forward", f"{who} made", ("a boat",), distractors=("a clock",))
@@ -83,6 +84,20 @@ def test_a_failure_is_counted_and_a_rerun_asks_for_it_alone(ask, behaviour, reas
     assert silent.requests == []
 
 
+def test_no_more_questions_are_read_than_are_asked_at_once(ask, monkeypatch):
+    monkeypatch.setattr("spt.score.server._CHUNK", 8)
+    script, ahead = Served(), []
+
+    def groups():
+        for number in range(20):
+            ahead.append(3 * number - len(script.requests))
+            yield f"{number} made", ("a boat", "a clock")
+
+    assert ask(script, lambda model: model.failures(groups(), 20)) == {}
+    assert len(script.requests) == 60
+    assert max(ahead) < 8
+
+
 def test_an_answer_without_content_is_the_empty_answer_and_not_its_reasoning(ask):
     script = Script(Ann_made=[says(None, reasoning_content="It is a boat")])
     assert ask(script, generate(["Ann made"]), chat_template=True) == [""]
@@ -142,6 +157,30 @@ def test_what_fails_for_every_question_stops_and_the_key_stays_secret(
             ask(script, do, api_key_env="MY_KEY")
         assert "secret" not in str(raised.value) + caplog.text
     assert script.requests[0]["authorization"] == "Bearer sk-very-secret"
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.inf, "x", 10**400])
+def test_a_log_probability_that_is_no_number_is_none_and_is_not_kept(ask, value):
+    class Broken(Served):
+        def _echo(self, handler):
+            words = handler.sentence.split(" ")
+            tokens = [words[0], *(f" {word}" for word in words[1:]), " more"]
+            offsets = [sum(map(len, tokens[:number])) for number in range(len(tokens))]
+            nats = [None, *[-1.0] * len(words)]
+            nats[-2] = value if "Bob" in handler.sentence else -1.0
+            logprobs = {"tokens": tokens, "token_logprobs": nats, "text_offset": offsets}
+            send(handler, 200, {"choices": [{"text": "".join(tokens), "finish_reason": "stop", "logprobs": logprobs}]})
+
+    def unanswered(model):
+        return model.unanswered(QUESTIONS)
+
+    assert ask(Broken(), unanswered) == {"Bob": "no_logprobs"}
+    assert ask(Served(), unanswered) == {}
+
+
+def test_half_a_surrogate_pair_in_a_reply_becomes_a_character_that_a_file_can_hold(ask):
+    script = Served(Ann_made=[writes("a \ud800 boat \U0001f600")])
+    assert ask(script, generate(["Ann made"])) == ["a \ufffd boat \U0001f600"]
 
 
 def test_sampled_texts_have_seeds_of_their_own(ask):

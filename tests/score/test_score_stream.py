@@ -1,7 +1,9 @@
 """Scores are on the disk chunk by chunk, and a killed evaluation ends with the same bytes."""
 
+import errno
 import json
 import math
+from pathlib import Path
 
 import pytest
 from experiment import kill_after, write_experiment
@@ -56,6 +58,33 @@ def test_whatever_part_of_a_file_was_written_it_ends_with_the_same_bytes(asked, 
     assert run(asked, file) == 4
     assert file.path.read_bytes() == whole
     assert run(asked, file) == len(QUESTIONS)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"exact": "x"}, {"exact": None}, {"exact": 5.0}, {"contains_floor": [0.0]}, {"logprob": "x"}, {"logprob": 5.0},
+        {"prediction": 5}, {"relation": [1]}, {"direction": "up"}, {"targets": None}, {"prompt": "another"},
+        {"target_tokens": 1.5}, {"distractor_logprobs": ["x"]},
+    ],
+)  # fmt: skip
+def test_a_score_that_is_not_as_it_was_written_is_made_again(asked, tmp_path, damage):
+    file = ScoreFile(tmp_path / "scores.jsonl", SETTINGS.metrics)
+    run(asked, file)
+    whole = file.path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    lines[5] = json.dumps(json.loads(lines[5]) | damage).encode() + b"\n"
+    file.path.write_bytes(b"".join(lines))
+    assert run(asked, file) == 4
+    assert file.path.read_bytes() == whole
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_a_full_disk_is_named(asked):
+    scores = next(score_chunks(asked, QUESTIONS, SETTINGS))
+    with pytest.raises(OSError, match="/dev/full") as caught:
+        ScoreFile(Path("/dev/full"), SETTINGS.metrics).append(scores)
+    assert caught.value.errno == errno.ENOSPC
 
 
 def test_a_score_comes_back_from_its_row(asked, tmp_path):

@@ -19,7 +19,7 @@ from spt.checkpoint import (
     prune,
     save_checkpoint,
 )
-from spt.errors import DamagedError, WorkError
+from spt.errors import DamagedError, MissingError, WorkError
 
 
 def make(seed=0):
@@ -113,6 +113,19 @@ def test_damage_is_refused_by_file_and_the_newest_good_checkpoint_is_named(tmp_p
         load_checkpoint(paths[2], trained, 0, 9)
     assert_same(contents(trained), before)
     assert newest_good(tmp_path) == paths[0]
+
+
+@pytest.mark.parametrize("load", [lambda *given: load_checkpoint(*given, 0, 9), load_weights])
+def test_a_reader_that_is_not_installed_is_no_damage(tmp_path, monkeypatch, load):
+    trained = make()
+    path = save(tmp_path, trained, 1)
+
+    def missing(*arguments, **options):
+        raise MissingError("torch 2.6 cannot; install torch>=2.9")
+
+    monkeypatch.setattr(spt.checkpoint.save, "read_into", missing)
+    with pytest.raises(MissingError, match=r"install torch>=2\.9"):
+        load(path, trained)
 
 
 def test_a_checkpoint_under_another_name_is_refused(tmp_path):

@@ -11,7 +11,7 @@ from fakes import byte_level, tiny_config, tiny_model
 from spt import cli
 from spt.batch import collate
 from spt.config import Model, read_config
-from spt.errors import ConfigError
+from spt.errors import ConfigError, ModelError
 from spt.model.adapter import adapted_layers, add_lora, inputs_as_they_come
 from spt.model.attention import fit_attention
 from spt.model.lean import keep_less
@@ -120,7 +120,11 @@ def test_a_training_that_has_run_is_timed_by_its_own_rate(tmp_path):
     spt("preprocess", path)
     assert estimate(read_config(path), None).rate is None
     spt("train", path)
-    assert estimate(read_config(path), None).rate > 0
+    rate = estimate(read_config(path), None).rate
+    assert rate > 0
+    with (tmp_path / "run/train/metrics.jsonl").open("a") as log:
+        log.write('{"step": 99, "throu')  # a run was killed while it wrote this line
+    assert estimate(read_config(path), None).rate == rate
     assert estimate(read_config(path), "8xh100").rate is None
 
 
@@ -162,3 +166,9 @@ def test_devices_that_are_not_there_can_be_named(on, devices, name):
 def test_a_device_that_is_not_known_is_refused(on):
     with pytest.raises(ConfigError, match="--on"):
         find_machine(on, "bfloat16")
+
+
+def test_a_length_beyond_the_models_positions_is_refused_by_a_dry_run(tmp_path):
+    config = read_config(write_experiment(tmp_path, train={"max_length": 129}))
+    with pytest.raises(ModelError, match="129 tokens, but the model has 128 positions"):
+        estimate(config, None)

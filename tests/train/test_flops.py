@@ -44,6 +44,15 @@ def test_a_tag_trained_beside_a_lora_adds_its_row_alone():
     assert flops_per_token(adapted(Tag(token_id=3))) == flops_per_token(adapted(None)) + 6 * 64
 
 
+def test_a_model_that_deepspeed_has_taken_apart_takes_the_same():
+    model = tiny_model("llama", byte_level(), hidden_size=64, tie_word_embeddings=True)
+    whole = flops_per_token(model)
+    for parameter in model.parameters():
+        parameter.ds_shape, parameter.ds_numel = parameter.shape, parameter.numel()
+        parameter.data = torch.empty(0)
+    assert flops_per_token(model) == whole > 0
+
+
 def test_experts_that_a_token_does_not_visit_are_not_counted():
     def flops(experts):
         shape = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "moe_intermediate_size": 32}

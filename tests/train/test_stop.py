@@ -18,10 +18,11 @@ from spt.train.stop import SIGNALS, stoppable
 LEARN = {"epochs": 3, "logging_steps": 4, "save_steps": 100, "eval_steps": 5, "dataloader_num_workers": 0}
 
 
-@pytest.mark.parametrize(("number", "calls"), [(signal.SIGTERM, 6), (signal.SIGINT, 1)])
+@pytest.mark.parametrize(("number", "calls"), [(signal.SIGTERM, 6), (signal.SIGTERM, 3), (signal.SIGINT, 1)])
 def test_a_stopped_run_ends_with_the_weights_and_the_log_of_one_that_was_left_alone(
     tmp_path, monkeypatch, number, calls
 ):
+    """Also where nothing is in the log yet, and where nothing was learned."""
     for folder in ("whole", "stopped"):
         preprocess(read_config(write_experiment(tmp_path / folder, train=LEARN)))
     train(read_config(tmp_path / "whole/experiment.yaml"))
@@ -42,6 +43,22 @@ def test_a_stopped_run_ends_with_the_weights_and_the_log_of_one_that_was_left_al
     train(stopped)
     assert weights(tmp_path / "stopped/run") == weights(tmp_path / "whole/run")
     assert log(tmp_path / "stopped/run") == log(tmp_path / "whole/run")
+
+
+def test_a_signal_during_the_last_save_ends_the_run_as_any_other_does(tmp_path, monkeypatch):
+    settings = read_config(write_experiment(tmp_path, train=LEARN))
+    preprocess(settings)
+    save = spt.train.loop.save_checkpoint
+
+    def interrupted(folder, state, *rest):
+        save(folder, state, *rest)
+        if state.step == 12:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(spt.train.loop, "save_checkpoint", interrupted)
+    with pytest.raises(StoppedError, match="stopped by SIGTERM after step 12 of 12"):
+        train(settings)
+    assert (train(settings) / "final").is_dir()
 
 
 def test_an_echo_of_a_signal_is_the_same_signal_and_a_later_one_ends_at_once(tmp_path, monkeypatch):

@@ -36,13 +36,17 @@ def test_what_watches_answers_needs_questions(tmp_path):
 def test_training_stops_early_keeps_the_best_checkpoint_and_ends_with_its_weights(tmp_path):
     # Nothing is learned at this rate, so that the first evaluation is the best.
     path = write_experiment(
-        tmp_path, train={**PATIENT, "learning_rate": 1e-9, "load_best_model_at_end": True, "save_total_limit": 1}
-    )
+        tmp_path,
+        train={
+            **PATIENT, "learning_rate": 1e-9, "load_best_model_at_end": True, "save_total_limit": 1, "logging_steps": 4,
+        },
+    )  # fmt: skip
     spt("preprocess", path)
     spt("train", path)
     run = tmp_path / "run"
     asked = [line["step"] for line in log(run) if "evaluate" in line]
     assert asked == [2, 4, 6]
+    assert [line["step"] for line in log(run) if "loss" in line] == [4, 6], "no step is left out"
     assert manifest(run)["steps"] == 6
     assert manifest(run)["best"]["step"] == 2
     kept = sorted(folder.name for folder in (run / "train/checkpoints").iterdir())

@@ -4,6 +4,7 @@ import pytest
 from experiment import write_experiment
 from streams import examples_of, stream_of
 
+import spt.train.setup
 from spt.config import read_config
 from spt.errors import StaleError
 from spt.preprocess import preprocess
@@ -37,6 +38,15 @@ def test_the_units_drawn_are_in_the_key_of_training_and_not_in_that_of_the_data(
     preprocess(longer)
     assert train_key(read_config(path))["segment"] == {"max_words": 10}
     assert train_key(longer)["segment"] == {"max_words": 4}
+
+
+def test_the_code_that_asks_is_in_the_key_of_a_training_that_asks(tmp_path, monkeypatch):
+    monkeypatch.setattr(spt.train.setup, "hash_code", lambda *modules: {module.__name__ for module in modules})
+    path = write_experiment(tmp_path)
+    preprocess(read_config(path))
+    asking, silent = (train_key(read_config(path, given))["code"] for given in ([], ["train.eval_steps=null"]))
+    assert silent >= {"spt.permute", "spt.config.permute", "spt.train"}
+    assert asking - silent == {"spt.benchmark", "spt.metrics", "spt.score", "spt.statistics"}
 
 
 def test_data_that_another_segmenter_cut_is_refused(tmp_path):

@@ -100,7 +100,7 @@ def test_a_loss_that_is_not_a_number_stops_before_the_update_and_names_the_step(
         return loss * float("nan") if len(calls) > 12 else loss
 
     monkeypatch.setattr(CausalLoss, "forward", broken)
-    with pytest.raises(NonFiniteError, match="step 5: the loss is nan; nothing was updated"):
+    with pytest.raises(NonFiniteError, match="step 5: the loss is nan; nothing of this step was saved"):
         train(read_config(path))
     state = sorted((tmp_path / "run/train/checkpoints").iterdir())[-1]
     assert state.name == "step-000003"

@@ -32,10 +32,12 @@ def test_a_run_killed_after_its_last_checkpoint_takes_no_further_step(tmp_path):
     config = make(tmp_path, train={"epochs": 5, "max_steps": 5, "eval_steps": None})
     train(config)
     before, lines, run = weights(tmp_path / "run"), log(tmp_path / "run"), tmp_path / "run/train"
+    took = json.loads((run / "timings.json").read_text())["seconds"]
     (run / "manifest.json").unlink()
     shutil.rmtree(run / "final")
     train(config)
     assert (weights(tmp_path / "run"), log(tmp_path / "run")) == (before, lines)
+    assert json.loads((run / "timings.json").read_text())["seconds"] == took > 0, "the steps took as long as before"
     assert manifest(tmp_path / "run")["steps"] == 5
 
 
