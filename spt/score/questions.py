@@ -55,12 +55,16 @@ def score_questions(
     questions: Sequence[Question],
     settings: Evaluate,
     *,
+    among: Sequence[Question] | None = None,
     seed: int = 0,
     accelerator: Accelerator | None = None,
     label: str = "questions",
 ) -> list[Score]:
-    """Return a score for each question, in order, on every rank."""
-    chunks = score_chunks(asked, questions, settings, seed=seed, accelerator=accelerator, label=label)
+    """Return a score for each question, in order, on every rank.
+
+    `among` is the whole set that the questions are of, whose targets they are ranked over (None: they are the set).
+    """
+    chunks = score_chunks(asked, questions, settings, among=among, seed=seed, accelerator=accelerator, label=label)
     return [score for chunk in chunks for score in chunk]
 
 
@@ -69,6 +73,7 @@ def score_chunks(
     questions: Sequence[Question],
     settings: Evaluate,
     *,
+    among: Sequence[Question] | None = None,
     seed: int = 0,
     accelerator: Accelerator | None = None,
     label: str = "questions",
@@ -76,7 +81,8 @@ def score_chunks(
 ) -> Iterator[list[Score]]:
     """Yield the scores of each chunk of questions after the first `done`, in order, on every rank."""
     rank, world = (accelerator.process_index, accelerator.num_processes) if accelerator else (0, 1)
-    scorer, size = Scorer(asked, questions, settings, seed), chunk_size(settings, world)
+    scorer = Scorer(asked, questions if among is None else among, settings, seed)
+    size = chunk_size(settings, world)
     with track(label, len(questions), "questions", done=done) as bar:
         for start in range(done, len(questions), size):
             chunk = questions[start : start + size]

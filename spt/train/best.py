@@ -53,9 +53,13 @@ class Best:
 
 @dataclass(frozen=True)
 class Watch:
-    """The questions asked during training, every `every` steps, and what is watched on them (None: nothing)."""
+    """The questions asked during training, every `every` steps, and what is watched on them (None: nothing).
+
+    `among` is the whole set they are of.
+    """
 
     questions: Sequence[Question]
+    among: Sequence[Question]
     settings: Evaluate
     every: int
     best: Best | None
@@ -63,7 +67,7 @@ class Watch:
     def ask(self, model: Any, tokenizer: Any, accelerator: Accelerator) -> Rates:
         """Return the rates of a model, the same on every rank."""
         asked = LocalAsked(model, tokenizer, self.settings)
-        return rates(score_questions(asked, self.questions, self.settings, accelerator=accelerator))
+        return rates(score_questions(asked, self.questions, self.settings, among=self.among, accelerator=accelerator))
 
     def exhausted(self, state: State) -> bool:
         """Return whether training should stop early."""
@@ -78,11 +82,12 @@ def make_watch(config: Config) -> Watch | None:
     if config.data.questions is None or config.train.eval_steps is None:
         return None
     known = read_questions(config.data.questions)
-    chosen = spread(tested(known.questions), config.train.eval_questions)
+    whole = tested(known.questions)
+    chosen = spread(whole, config.train.eval_questions)
     best = _make_best(config, config.evaluate.headline or known.headline, {q.direction for q in chosen})
     # A curve has no floors, and those of log-probabilities cost the model a pass over 32 answers a question.
     settings = config.evaluate.model_copy(update={"floor_targets": 0})
-    return Watch(chosen, settings, config.train.eval_steps, best)
+    return Watch(chosen, whole, settings, config.train.eval_steps, best)
 
 
 def _make_best(config: Config, headline: str, directions: set[Any]) -> Best | None:

@@ -63,6 +63,15 @@ def test_an_answer_given_twice_has_one_chance_to_be_right(model):
     assert any(score.floors["choice"] == 0.5 for score in second if "choice" in score.floors)
 
 
+def test_some_of_a_set_are_ranked_over_the_targets_of_all_of_it(model):
+    questions = make_questions(9)
+    settings = Evaluate(metrics=("exact", "mrr"), max_new_tokens=1, floor_targets=0)
+    whole = score_questions(asked(model), questions, settings)
+    some = score_questions(asked(model), questions[:3], settings, among=questions)
+    assert [score.metrics for score in some] == [score.metrics for score in whole[:3]]
+    assert some != score_questions(asked(model), questions[:3], settings)
+
+
 def test_a_floor_is_what_other_facts_answers_would_score(model, monkeypatch):
     questions = make_questions()
     monkeypatch.setattr(LocalAsked, "generate", lambda *a, **b: ["Lake number 2."] * len(questions))
