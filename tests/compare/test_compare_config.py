@@ -147,7 +147,12 @@ def test_a_check_that_fails_names_its_cell(tmp_path):
     assert raised.value.__notes__ == ["cell: whole/long/seed-0"]
 
 
-@pytest.mark.parametrize("path", ["tiny.yaml", "smollm2.yaml"])
+COMPARISONS = [
+    path.name for path in sorted((ROOT / "configs/compare").glob("*.yaml")) if "\nmethods:" in path.read_text()
+]
+
+
+@pytest.mark.parametrize("path", COMPARISONS)
 def test_the_comparisons_that_come_with_spt_hold_only_experiments(path, monkeypatch):
     monkeypatch.setattr(grid, "preprocess_key", lambda config: {"segment": config.segment.stored})
     comparison, _ = read_comparison(ROOT / "configs" / "compare" / path)
