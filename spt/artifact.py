@@ -94,7 +94,8 @@ def changed_keys(old: Key, new: Key, prefix: str = "") -> list[str]:
             lines += changed_keys(before, after, f"{prefix}{name}.")
         elif _ABSENT in (before, after) or dump_json(before) != dump_json(after):
             # As JSON, since that is what a key is on disk: 1, 1.0 and true differ, a tuple and a list do not.
-            lines.append(f"{prefix}{name}: {_shown(before)} -> {_shown(after)}")
+            what = " (another version of spt)" if name == "code" else ""
+            lines.append(f"{prefix}{name}{what}: {_shown(before)} -> {_shown(after)}")
     return lines
 
 

@@ -9,6 +9,7 @@ import typer
 
 from spt.artifact import read_json
 from spt.cli.agreement import compare
+from spt.cli.export import export_tasks
 from spt.cli.options import (
     ConfigFile,
     DryRun,
@@ -18,7 +19,6 @@ from spt.cli.options import (
     Output,
     Quiet,
     Set,
-    console,
     emit,
     save_config,
     setup,
@@ -188,14 +188,7 @@ def evaluate(
     cut = None if limit is None else f"evaluate.limit={limit}"
     settings = setup(config, overrides, output=output, quiet=quiet, limit=cut)
     if export is not None:
-        from spt.score.lm_eval import export_lm_eval
-
-        tasks = export_lm_eval(settings, export)
-        if not as_json:
-            lines = [f"{export}:", *(f"  {count:>7,}  {task}" for task, count in tasks.items())]
-            lines.append(f"Then: lm_eval --model hf --model_args pretrained=MODEL --include_path {export} --tasks spt")
-            console().print("\n".join(lines), markup=False, soft_wrap=True)
-        emit(tasks, as_json=as_json)
+        export_tasks(settings, export, as_json=as_json)
         return
     if dry_run:
         print_plan(settings, ("evaluate",), model, as_json=as_json)

@@ -137,6 +137,8 @@ def read_comparison(path: Path, overrides: Sequence[str] = ()) -> tuple[Comparis
     (`train.epochs=2`) is laid over every cell, last. Raises ConfigError.
     """
     values, for_cells = read_yaml(path), []
+    if "data" in values:
+        raise ConfigError(f"{path}: is an experiment (it has data), not a comparison; use `spt run {path}`")
     for override in overrides:
         if _is_for_cells(override):
             for_cells.append(override)

@@ -60,11 +60,18 @@ def check_failures(cells: Cells) -> None:
     """Return nothing; raise WorkError where cells failed."""
     failed = [cell for cell in cells.cells if cell.state == "failed"]
     if failed:
-        listed = "\n  ".join(f"{cell.label}: {str(cell.reason).splitlines()[0]}" for cell in failed)
+        listed = "\n  ".join(f"{cell.label}: {_in_brief(str(cell.reason))}" for cell in failed)
         raise WorkError(
             f"{len(failed)} of {len(cells.cells)} cells failed:\n  {listed}\nThe whole reasons stand in cells.json, "
-            "each cell's messages in its log.txt. The same command again runs these cells alone."
+            "each cell's messages in its log.txt. The same command again runs these cells alone; what was made with "
+            "another configuration, or is damaged, needs --force."
         )
+
+
+def _in_brief(reason: str) -> str:
+    """Return the first line of a reason, with what it announces."""
+    first, *rest = reason.splitlines()
+    return f"{first} {rest[0].strip()}" if rest and first.endswith(":") else first
 
 
 @dataclass

@@ -111,6 +111,8 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     Raises ConfigError naming each wrong key, its value, what was allowed, and the nearest known key.
     """
     values = read_yaml(path)
+    if "methods" in values:
+        raise ConfigError(f"{path}: is a comparison (it has methods), not an experiment; use `spt compare {path}`")
     for override in overrides:
         values = apply_override(values, override)
     return check_values(values, Config, str(path))

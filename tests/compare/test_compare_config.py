@@ -9,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spt.compare import grid
+from spt.compare.cell import Cell, Cells
 from spt.compare.check import check_plans
 from spt.compare.config import read_comparison
-from spt.errors import SptError
+from spt.compare.run import check_failures
+from spt.config import read_config
+from spt.errors import ConfigError, SptError, WorkError
 
 ROOT = Path(__file__).parents[2]
 METHODS = {
@@ -138,6 +141,21 @@ def test_what_is_wrong_is_said_before_any_cell_starts(tmp_path, values, override
     with pytest.raises(SptError, match=said):
         check_plans(plans_of(path, *overrides))
     assert not (tmp_path / "out").exists()
+
+
+def test_an_experiment_and_a_comparison_each_name_the_command_of_the_other(tmp_path):
+    path = write(tmp_path)
+    with pytest.raises(ConfigError, match=r"is a comparison .* use `spt compare"):
+        read_config(path)
+    with pytest.raises(ConfigError, match=r"is an experiment .* use `spt run"):
+        read_comparison(ROOT / "configs/demo/spt.yaml")
+
+
+def test_a_failed_cell_is_told_with_what_its_reason_announces():
+    reason = "made with another configuration:\n  train.seed: 1 -> 2\nGive --force."
+    cell = Cell("people", "spt", 0, Path("folder"), "failed", {"kind": "epochs", "value": 1}, reason)
+    with pytest.raises(WorkError, match=r"people/spt/seed-0: made with another configuration: train.seed: 1 -> 2\n"):
+        check_failures(Cells("name", "spt", (cell,)))
 
 
 def test_a_check_that_fails_names_its_cell(tmp_path):
