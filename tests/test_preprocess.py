@@ -16,12 +16,14 @@ import pytest
 from spt.config import Config
 from spt.errors import CorpusError, DamagedError, InputError, MissingError, StaleError
 from spt.preprocess import load_segmented, preprocess, read_segmented
+from spt.preprocess.summary import details
 
 KILLED_RUN = """
 import sys, time
 from pathlib import Path
 from spt.config import Config
 from spt.preprocess import preprocess
+from spt.preprocess.summary import details
 from spt.segment.word import WordSegmenter
 slow = WordSegmenter.segment
 WordSegmenter.segment = lambda self, records: (time.sleep(0.01), slow(self, records))[1]
@@ -74,9 +76,16 @@ def test_parts_are_shards_in_the_order_of_the_corpus(tmp_path):
     assert [row.id for row in read_segmented(folder)] == [f"f{i}" for i in range(25)]
     counts = json.loads((folder / "manifest.json").read_text())["counts"]
     assert counts == {
-        "records": 25, "sentences": 50, "units": 200, "words_per_unit": {"1": 200}, "segmenters": {"word": 25},
-        "entities": {}, "fallbacks": {}, "rejects": {},
+        "records": 25, "sentences": 50, "units": 200, "single": 0, "words_per_unit": {"1": 200},
+        "segmenters": {"word": 25}, "entities": {}, "fallbacks": {}, "rejects": {},
     }  # fmt: skip
+
+
+def test_records_that_no_order_changes_are_counted_and_shown(tmp_path):
+    rows = [{"text": "Alone."}, *facts(3), {"text": "Single"}]
+    manifest = json.loads((preprocess(make_config(tmp_path, rows)) / "manifest.json").read_text())
+    assert manifest["counts"]["single"] == 2
+    assert "  one unit: 2 of 5 records, which no order changes" in details(manifest)
 
 
 def test_the_same_input_gives_the_same_bytes_wherever_it_lies(tmp_path):

@@ -21,14 +21,15 @@ _WORD = re.compile(r"\w")
 class Counts:
     """Numbers of some segmentations.
 
-    `entities` counts the names that the segmenter saw: `seen`, of these `whole` in one unit, of these `alone` in it
-    (punctuation and *'s* aside); it is empty where none looks for names. `fallbacks` counts rows that another
-    segmenter cut, by reason.
+    `single` counts records of one unit, which no order can change. `entities` counts the names that the segmenter saw:
+    `seen`, of these `whole` in one unit, of these `alone` in it (punctuation and *'s* aside); it is empty where none
+    looks for names. `fallbacks` counts rows that another segmenter cut, by reason.
     """
 
     records: int = 0
     sentences: int = 0
     units: int = 0
+    single: int = 0
     words_per_unit: Counter[int] = field(default_factory=Counter)
     segmenters: Counter[str] = field(default_factory=Counter)
     entities: Counter[str] = field(default_factory=Counter)
@@ -45,6 +46,7 @@ class Counts:
             records=len(rows),
             sentences=sum(len(row.sentences) for row in rows),
             units=sum(len(row.cuts) + 1 for row in rows),
+            single=sum(not row.cuts for row in rows),
             words_per_unit=Counter(len(unit.split()) for row in rows for unit in row.units),
             segmenters=Counter(row.segmenter for row in rows),
             entities=entities,
@@ -58,6 +60,7 @@ class Counts:
             records=value["records"],
             sentences=value["sentences"],
             units=value["units"],
+            single=value["single"],
             words_per_unit=Counter({int(words): count for words, count in value["words_per_unit"].items()}),
             segmenters=Counter(value["segmenters"]),
             entities=Counter(value["entities"]),

@@ -23,6 +23,8 @@ def details(manifest: Mapping[str, Any]) -> list[str]:
     """Return the lines below it: lengths, names, and fallbacks where there were any."""
     counts = manifest["counts"]
     lines = [f"  words a unit: {_lengths(counts['words_per_unit'], counts['units'])}"]
+    if counts.get("single"):
+        lines.append(f"  one unit: {counts['single']:,} of {counts['records']:,} records, which no order changes")
     entities = counts["entities"]
     if entities.get("seen"):
         seen = entities["seen"]
