@@ -14,9 +14,9 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TQDM_DISABLE", "1")
 install_import_hook(["spt.batch", "spt.loss", "spt.score.generate", "spt.score.likelihood"], "beartype.beartype")
 
-from fakes import TOKENIZERS  # noqa: E402
+from fakes import TOKENIZERS  # noqa: E402  # after the environment is set
 
-from spt.progress import configure  # noqa: E402
+from spt.progress import configure  # noqa: E402  # after the environment is set
 
 
 @pytest.fixture(autouse=True)

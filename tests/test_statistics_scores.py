@@ -19,7 +19,7 @@ RULES = ("exact", "startswith", "contains")
 
 
 def make_score(fact: int, direction: str, right: float, relation: str | None = "name_first", part: int = 0) -> Score:
-    question = Question(f"{direction}-{fact}-{part}", f"fact-{fact}", direction, "p", (f"t{fact}",), relation=relation)  # type: ignore[arg-type]
+    question = Question(f"{direction}-{fact}-{part}", f"fact-{fact}", direction, "p", (f"t{fact}",), relation=relation)  # type: ignore[arg-type]  # a str
     return Score(question, "x", {"exact": right, "contains": right}, {"exact": 0.25}, -1.0, 2)
 
 

@@ -31,8 +31,8 @@ def compare_methods(grids: Mapping[tuple[str, Direction], Grid], names: Sequence
     asked = [(*pair, direction) for pair in combinations(names, 2) for direction in DIRECTIONS]
     found = []
     for first, second, direction in asked:
-        sides = grids.get((first, direction)), grids.get((second, direction))
-        both = common(*sides) if sides[0] and sides[1] else None  # type: ignore[arg-type]  # both were just looked at
+        left, right = grids.get((first, direction)), grids.get((second, direction))
+        both = common(left, right) if left and right else None
         if both:
             found.append(({"first": first, "second": second, "direction": direction}, both))
     distinct = {id(grid): grid for _, both in found for grid in both}

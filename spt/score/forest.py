@@ -87,8 +87,8 @@ def _states(model: Any, trees: Sequence[Tree], width: int) -> Tensor:
         inputs |= {"attention_mask": mask, "position_ids": torch.from_numpy(positions)}
     inputs = {name: tensor.to(model.device) for name, tensor in inputs.items()}
     if _reads_head(model):
-        return backbone_of(model)(**inputs, use_cache=False).last_hidden_state  # type: ignore[no-any-return]
-    return model(**inputs, use_cache=False).logits  # type: ignore[no-any-return]
+        return backbone_of(model)(**inputs, use_cache=False).last_hidden_state  # type: ignore[no-any-return]  # untyped
+    return model(**inputs, use_cache=False).logits  # type: ignore[no-any-return]  # untyped
 
 
 def _reads_head(model: Any) -> bool:

@@ -134,7 +134,7 @@ def _functions() -> str:
 def _render(name: str, **values: Any) -> str:
     template = resources.files("spt.score").joinpath(name).read_text(encoding="utf-8")
     # Neither Python nor YAML is HTML: nothing is to be escaped.
-    environment = Environment(  # noqa: S701
+    environment = Environment(  # noqa: S701  # YAML is written, no HTML
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     return environment.from_string(template).render(version=spt.__version__, **values)

@@ -99,7 +99,7 @@ def make_scores(rates: Rates, facts: int, generator: random.Random) -> list[Scor
                 right = float(generator.random() < chance)
                 target = f"Person {index}" if direction == "reversed" else f"the composer of opera {index}"
                 question = Question(
-                    f"{half}-{index}-{direction}", f"{half}-{index}", direction,  # type: ignore[arg-type]
+                    f"{half}-{index}-{direction}", f"{half}-{index}", direction,  # type: ignore[arg-type]  # a str
                     f"Who is known as number {index}? That is", (target,), relation=half,
                 )  # fmt: skip
                 metrics, floors = {"exact": right, "contains": right}, {"exact": 0.0, "contains": 0.01}

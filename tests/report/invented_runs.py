@@ -32,7 +32,7 @@ def make_scores(forward: float, backward: float, *, facts: int = 30, seed: int =
                 right = float(generator.random() < chance)
                 target = f"Person {index}" if direction == "reversed" else f"the composer of the opera number {index}"
                 question = Question(
-                    f"{half}-{index}-{direction}", f"{half}-{index}", direction,  # type: ignore[arg-type]
+                    f"{half}-{index}-{direction}", f"{half}-{index}", direction,  # type: ignore[arg-type]  # a str
                     f"Who is known as number {index}? That is", (target,), relation=half,
                 )  # fmt: skip
                 loose = max(right, float(generator.random() < 0.1))

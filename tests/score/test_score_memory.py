@@ -91,11 +91,17 @@ def test_questions_are_read_chosen_scored_and_written_in_the_same_memory(tmp_pat
     assert grown(work) < BYTES
 
 
-def test_scores_of_as_many_facts_are_summarised_and_guarded_in_the_same_memory(tmp_path):
+def scored(folder):
+    """Return the scores of a few and of many questions about fifty facts, by how many."""
     files = {}
     for count in (SMALL, LARGE):
-        questions = read_questions(write_questions(tmp_path / "questions.jsonl", count, 50)).questions
-        files[count] = score(tmp_path / f"{count}.jsonl", questions)
+        questions = read_questions(write_questions(folder / "questions.jsonl", count, 50)).questions
+        files[count] = score(folder / f"{count}.jsonl", questions)
+    return files
+
+
+def test_scores_of_as_many_facts_are_summarised_and_guarded_in_the_same_memory(tmp_path):
+    files = scored(tmp_path)
 
     def work(count):
         file = files[count]
@@ -107,10 +113,7 @@ def test_scores_of_as_many_facts_are_summarised_and_guarded_in_the_same_memory(t
 
 
 def test_runs_over_as_many_facts_are_compared_in_the_same_memory(tmp_path):
-    files = {}
-    for count in (SMALL, LARGE):
-        questions = read_questions(write_questions(tmp_path / "questions.jsonl", count, 50)).questions
-        files[count] = score(tmp_path / f"{count}.jsonl", questions)
+    files = scored(tmp_path)
 
     def work(count):
         rows = compare_runs(files[count].read(), files[count].read(), draws=10)
