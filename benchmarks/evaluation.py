@@ -25,6 +25,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from transformers import AutoTokenizer
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -32,6 +33,7 @@ QUESTIONS = ROOT / "data/fictional_people/questions.jsonl"
 RATIOS = (
     ("one target a question", "one", ("harness", "spt"), ">= 1.5"),
     ("ten candidates a question", "ten", ("harness", "spt"), ">= 4"),
+    ("ten candidates after a chat's prompt", "chat", ("harness", "spt"), ">= 4"),
     ("generation", "answers", ("harness", "spt"), ">= 1.5"),
     ("ranking over all targets, against every pair singly", "rank", ("singly", "spt"), ">= 5"),
 )
@@ -47,13 +49,22 @@ def make_jobs(options: argparse.Namespace) -> dict[str, dict]:
     pool = many_targets(rows, options.targets, rng)
     ranked = [row for row in rows if row["direction"] == "reversed"][: options.ranked]
     pairs = [(rng.choice(ranked)["prompt"], rng.choice(pool)) for _ in range(options.pairs)]
+    ten = [(row["prompt"], [row["targets"][0], *rng.sample(targets, 9)]) for row in chosen]
     return {
         "one": {"pairs": [(row["prompt"], row["targets"][0]) for row in chosen]},
-        "ten": {"groups": [(row["prompt"], [row["targets"][0], *rng.sample(targets, 9)]) for row in chosen]},
+        "ten": {"groups": ten},
+        "chat": {"groups": [(chat, texts) for chat, (_, texts) in zip(in_chat(ten, options), ten, strict=True)]},
         "answers": {"prompts": [row["prompt"] for row in chosen], "tokens": options.tokens},
         "rank": {"groups": [(row["prompt"], pool) for row in ranked]},
         "singly": {"pairs": pairs},
     }
+
+
+def in_chat(groups: list, options: argparse.Namespace) -> list[str]:
+    """Return the prompts as turns of a chat: how an instruct model is asked, with more to read before an answer."""
+    tokenizer = AutoTokenizer.from_pretrained(options.model)
+    turns = [[{"role": "user", "content": prompt}] for prompt, _ in groups]
+    return tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
 
 
 def many_targets(rows: list[dict], count: int, rng: random.Random) -> list[str]:
@@ -83,8 +94,8 @@ def run(kind: str, job: dict, options: argparse.Namespace, folder: Path) -> dict
 def measure(options: argparse.Namespace, folder: Path) -> tuple[dict, dict, dict]:
     """Return the timed results by (measurement, program), those in float32, and those of the stream."""
     jobs = make_jobs(options)
-    programs = [("one", "spt"), ("one", "harness"), ("ten", "spt"), ("ten", "harness"), ("answers", "spt")]
-    programs += [("answers", "harness"), ("rank", "spt"), ("singly", "spt")]
+    programs = [("one", "spt"), ("one", "harness"), ("ten", "spt"), ("ten", "harness"), ("chat", "spt")]
+    programs += [("chat", "harness"), ("answers", "spt"), ("answers", "harness"), ("rank", "spt"), ("singly", "spt")]
     programs = [program for program in programs if not options.only or program[0] in options.only]
     timed: dict = defaultdict(list)
     for number in range(options.rounds):
@@ -158,7 +169,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=QUESTIONS)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="bfloat16")
-    parser.add_argument("--only", nargs="*", default=(), choices=("one", "ten", "answers", "rank", "singly"))
+    parser.add_argument("--only", nargs="*", default=(), choices=("one", "ten", "chat", "answers", "rank", "singly"))
     for name, default, what in (
         ("rounds", 3, "rounds"), ("questions", 64, "questions of each kind"), ("batch", 64, "rows in a batch"),
         ("tokens", 64, "tokens of an answer at most"), ("ranked", 5, "questions that are ranked"),

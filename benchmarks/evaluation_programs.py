@@ -24,7 +24,8 @@ def harness(job: dict):
     model = HFLM(pretrained=job["model"], dtype=job["dtype"], batch_size=job["batch"], device=job["device"])
 
     def likelihoods(pairs: list) -> list[float]:
-        asked = [Instance("loglikelihood", {}, (prompt, f" {text}"), n) for n, (prompt, text) in enumerate(pairs)]
+        spaced = [(prompt, text if prompt[-1].isspace() else f" {text}") for prompt, text in pairs]
+        asked = [Instance("loglikelihood", {}, pair, n) for n, pair in enumerate(spaced)]
         return [nats for nats, _ in model.loglikelihood(asked, disable_tqdm=True)]
 
     def groups(asked: list) -> list[float]:

@@ -81,10 +81,15 @@ def steps_per_epoch(records: int, batch_size: int) -> int:
     return ceil(records / batch_size)
 
 
+def shuffled(count: int, seed: int, *place: int) -> Any:
+    """Return the numbers below `count` as an array, in an order that is a function of seed and place alone."""
+    # RandomState: numpy promises that its stream never changes.
+    return np.random.RandomState([seed & 0xFFFFFFFF, seed >> 32, *place]).permutation(count)
+
+
 def plan_epoch(records: int, batch_size: int, *, seed: int, epoch: int) -> list[list[int]]:
     """Return the record indices of each global step of an epoch: every record once, none twice."""
-    # RandomState: numpy promises that its stream never changes.
-    order = np.random.RandomState([seed & 0xFFFFFFFF, seed >> 32, epoch]).permutation(records)
+    order = shuffled(records, seed, epoch)
     return [order[start : start + batch_size].tolist() for start in range(0, records, batch_size)]
 
 

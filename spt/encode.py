@@ -129,17 +129,17 @@ class Encoder:
 
     def _example(self, ordering: Ordering, head: str, ids: list[int], spans: Spans | None) -> Example | None:
         prefix, apart = list(self.frame.prefix), ""
+        own = (
+            ids if spans is None or not head else [i for i, (_, end) in zip(ids, spans, strict=True) if end > len(head)]
+        )
+        if not self._special.isdisjoint(own):
+            self._note_special(ordering, self._special.intersection(own))
         if ordering.tokens is not None and spans is not None:
             ordering, ids, spans = self._move_tokens(ordering, ordering.tokens, ids, spans)
             apart = self._head(ordering)
         if self.tag is not None and self.tag.token_id is not None and self._is_tagged(ordering):
             prefix.append(self.tag.token_id)
         prefix += self._ids(apart) if apart else []
-        own = (
-            ids if spans is None or not head else [i for i, (_, end) in zip(ids, spans, strict=True) if end > len(head)]
-        )
-        if not self._special.isdisjoint(own):
-            self._note_special(ordering, self._special.intersection(own))
         too_long = len(prefix) + len(ids) + len(self.frame.suffix) > self.max_length
         if too_long:
             self.counts[f"too_long_{self.too_long}"] += 1

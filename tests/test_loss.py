@@ -3,13 +3,11 @@
 import pytest
 import torch
 from fakes import CORPUS, byte_level, tiny_model
-from hypothesis import given
-from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from spt.batch import collate, split_step
 from spt.encode import IGNORED, Encoder
-from spt.loss import CausalLoss, target_log_probabilities
+from spt.loss import CausalLoss
 from spt.model.adapter import add_lora
 from spt.model.attention import fit_attention
 from spt.records import Ordering, Piece, Tag
@@ -110,7 +108,7 @@ HEADS = {
 @pytest.mark.parametrize("name", HEADS)
 def test_a_loss_in_chunks_has_the_gradients_of_whole_logits(name, rows, monkeypatch):
     model = HEADS[name]()
-    monkeypatch.setattr("spt.loss.causal._CHUNK", {"cpu": rows * len(byte_level())})
+    monkeypatch.setattr("spt.model.head._CHUNK", {"cpu": rows * len(byte_level())})
     objective, batch = CausalLoss(model), collate(examples(), 0)
     assert objective.by_head
     losses, gradients = [], []
@@ -147,7 +145,7 @@ SIZE = 32
 @pytest.mark.parametrize("name", ["trained whole", "frozen", "adapted", "with the row of a tag"])
 def test_no_more_logits_than_a_chunk_are_ever_made(name, monkeypatch):
     model, batch = HEADS[name](), collate(examples(), 0)
-    monkeypatch.setattr("spt.loss.causal._CHUNK", {"cpu": 5 * len(byte_level())})
+    monkeypatch.setattr("spt.model.head._CHUNK", {"cpu": 5 * len(byte_level())})
     objective = CausalLoss(model)
     with Largest(len(byte_level())) as largest:
         objective(**batch.inputs("cpu")).backward()
@@ -164,7 +162,7 @@ def test_without_gradients_a_loss_is_the_same_number():
 @pytest.mark.parametrize("name", ["trained whole", "frozen", "with the row of a tag"])
 def test_bfloat16_gives_the_gradients_of_float32_to_its_own_precision(name, monkeypatch):
     model, batch = HEADS[name](), collate(examples(), 0)
-    monkeypatch.setattr("spt.loss.causal._CHUNK", {"cpu": 5 * len(byte_level())})
+    monkeypatch.setattr("spt.model.head._CHUNK", {"cpu": 5 * len(byte_level())})
     loss, wanted = learn(model, [batch])
     with torch.autocast("cpu", torch.bfloat16):
         objective = CausalLoss(model)
@@ -206,19 +204,3 @@ def test_a_compiled_model_gives_the_loss_and_gradient_of_the_plain_one(packing):
     compiled_loss, compiled = learn(model, batches, compiler="eager")
     assert compiled_loss == pytest.approx(loss, rel=1e-6)
     assert far(compiled, plain) < 1e-6
-
-
-@given(seed=st.integers(0, 1000), scale=st.sampled_from([0.1, 50.0]))
-def test_rows_log_probabilities_sum_their_own_labels(seed, scale):
-    generator = torch.Generator().manual_seed(seed)
-    logits = torch.randn(3, 5, 7, generator=generator) * scale
-    labels = torch.randint(0, 7, (3, 5), generator=generator)
-    labels[torch.rand(3, 5, generator=generator) < 0.4] = IGNORED
-    found = target_log_probabilities(logits, labels)
-    for row in range(3):
-        wanted = sum(
-            logits[row, place - 1].double().log_softmax(-1)[labels[row, place]].item()
-            for place in range(1, 5)
-            if labels[row, place] != IGNORED
-        )
-        assert found[row].item() == pytest.approx(wanted, rel=1e-5, abs=1e-6)

@@ -150,7 +150,7 @@ def test_every_metric_of_text_is_full_for_the_target_itself_in_either_normal_for
 def test_every_metric_of_text_stays_between_0_and_1_and_rates_are_0_or_1(prediction: str, target: str) -> None:
     for name, value in measure(answer(prediction, target), OF_TEXT).items():
         assert 0 <= value <= 1
-        assert METRICS[name].kind == "mean" or value in (0, 1)
+        assert name in ("token_f1", "rouge1_recall", "bleu") or value in (0, 1)
 
 
 @given(st.text(), st.sampled_from(["", " ", "\n", '"."', "?!", "’ "]))

@@ -1,5 +1,7 @@
 """Units drawn anew each epoch: `random` words, and tokens that move once they are encoded."""
 
+import copy
+
 import pytest
 from fakes import CORPUS, TEXT, byte_level, metaspace
 from hypothesis import given
@@ -114,6 +116,16 @@ def test_moved_tokens_are_cut_at_the_limit_or_rejected():
     assert short.counts == {"too_long_truncate": 1}
     ordering = arrange(words(name="token"), "reversed", generator_for(0, 0, "r"), ALL, Segment())
     assert Encoder(byte_level(), max_length=9, too_long="reject").encode([ordering]) == []
+
+
+def test_a_delimiter_that_is_a_token_counts_only_where_the_text_itself_spells_it():
+    tokenizer = copy.deepcopy(byte_level())
+    tokenizer.add_tokens(["<cut>"])
+    settings = ALL.model_copy(update={"delimiter": "<cut>"})
+    encoder = Encoder(tokenizer)
+    for text, count in ((WORDS, 0), (f"{WORDS} Here is <cut> itself.", 1)):
+        moved("reversed", 0, text, settings=settings, encoder=encoder)
+        assert encoder.counts["special_tokens_in_text"] == count
 
 
 def test_moved_tokens_and_whole_texts_go_together_in_one_batch():

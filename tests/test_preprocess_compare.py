@@ -75,6 +75,21 @@ def test_any_legal_segmentation_comes_back_from_its_joined_line(tmp_path_factory
     assert read_joined(path, [" ".join(text)]).segmentations["line.txt"] == {" ".join(text): cuts}
 
 
+def test_only_a_line_feed_ends_a_row(tmp_path):
+    text = "Ann\u2028Lee,\u0085who sang"
+    path = tmp_path / "gold.jsonl"
+    path.write_text(json.dumps({"text": text, "cuts": [8]}, ensure_ascii=False), encoding="utf-8")
+    (tmp_path / "paper.txt").write_text(text[:8] + " [SEP]" + text[8:], encoding="utf-8")
+    assert compare(path, tmp_path / "paper.txt")["agreements"][0]["f1"] == 1
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.txt"])
+def test_a_side_that_is_not_utf_8_is_refused_with_its_line(tmp_path, name):
+    (tmp_path / name).write_bytes(b"\xe9")
+    with pytest.raises(InputError, match=rf"{name}:1: .*0xe9"):
+        compare(gold(tmp_path / "b.jsonl", {"text": "ab", "cuts": []}), tmp_path / name)
+
+
 @pytest.mark.parametrize(
     "row", ["{", "[]", '{"text": "ab"}', '{"text": "ab", "cuts": [2]}', '{"text": "ab", "cuts": 1}']
 )

@@ -12,10 +12,18 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, permutation_test
 from statsmodels.stats.multitest import multipletests
 
-from spt.statistics import bootstrap_mean, gap, holm
-from spt.statistics.bootstrap import gaps, intervals
+from spt.statistics import bootstrap_mean, holm
+from spt.statistics.bootstrap import MOST_NATS, Gap, exponential, exponentials, gaps, intervals
 from spt.statistics.facts import by_fact
 from spt.statistics.permutation import EXACT, sign_flip
+
+Side = tuple[list[float], list[str]]
+
+
+def gap(forward: Side, reverse: Side, draws: int = 10_000) -> Gap | None:
+    """Each side is values and fact ids."""
+    (found,) = gaps([(by_fact(*forward), by_fact(*reverse))], [(0.0, 1.0)], draws=draws)
+    return found
 
 
 def test_bootstrap_agrees_with_a_plain_loop_over_facts() -> None:
@@ -62,6 +70,14 @@ def test_one_fact_leaves_what_nothing_bounds_open() -> None:
     found = bootstrap_mean([-3.0], ["a"], bounds=(-np.inf, 0.0))
     assert (found.value, found.low) == (-3.0, None)
     assert found.high == pytest.approx(-3 * 0.025)
+
+
+def test_perplexity_of_a_model_that_training_drove_apart_is_a_number_that_a_report_holds() -> None:
+    assert exponential(1.0) == pytest.approx(np.e)
+    assert exponentials({"value": 1e6, "low": 0.0, "high": None}) == {
+        "value": exponential(MOST_NATS), "low": 1.0, "high": None,
+    }  # fmt: skip
+    assert 1e99 < exponential(MOST_NATS) <= 1e100
 
 
 def test_ten_thousand_draws_over_ten_thousand_facts_take_under_two_seconds_in_little_memory() -> None:

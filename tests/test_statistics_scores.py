@@ -1,21 +1,27 @@
-"""Floors are other facts' answers; figures stand by direction and relation; runs are compared on the same questions."""
+"""Floors are other facts' answers; figures stand by direction and relation."""
 
 import json
 import random
 import time
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spt.errors import ConfigError, QuestionError
+from spt.errors import ConfigError
 from spt.metrics import Answer, measure
 from spt.records import DIRECTIONS, Question, Score
-from spt.statistics import compare_runs, floor_targets, summarise, wordings
+from spt.statistics import Floors, summarise
 
 RULES = ("exact", "startswith", "contains")
+
+
+def floor_targets(questions: list[Question], seed: int = 0, at_most: int = 32) -> dict[str, Any]:
+    floors = Floors(questions, seed, at_most)
+    return {question.id: floors[question] for question in questions}
 
 
 def make_score(fact: int, direction: str, right: float, relation: str | None = "name_first", part: int = 0) -> Score:
@@ -44,14 +50,14 @@ def test_floor_targets_are_other_facts_answers_and_never_right(rows: list, seed:
     found = floor_targets(questions, seed, at_most)
     assert found == floor_targets(questions[::-1], seed, at_most)
     assert found.keys() == {question.id for question in questions}
-    worded = wordings(questions)
+    worded = Floors(questions, seed).wordings
     for question in questions:
         floors = found[question.id]
         assert len(floors) == len(set(floors)) <= at_most
         others = [other for other in questions if other.direction == question.direction]
         for floor in floors:
             assert any(floor == other.targets and other.fact_id != question.fact_id for other in others)
-            for right, other in product(worded[question.id], floor):
+            for right, other in product(worded[question], floor):
                 assert not any(measure(Answer(right, (other,), (other,)), RULES).values())
                 assert not any(measure(Answer(other, (right,), (right,)), RULES).values())
 
@@ -61,7 +67,7 @@ def test_floor_targets_prefer_the_questions_own_relation() -> None:
     others = [
         Question(f"d{i}", f"d{i}", "forward", "p", (f"Ann {i}x",), relation="description_first") for i in range(2)
     ]
-    found = floor_targets(people + others, seed=0)
+    found = floor_targets(people + others)
     assert len(found["n3"]) == 32
     assert all(target.startswith("poet") for (target,) in found["n3"])
     assert found["d0"] == (("Ann 1x",),)
@@ -115,7 +121,8 @@ def test_wordings_are_the_targets_of_all_questions_that_ask_for_the_fact_the_sam
     ]
     questions = [Question(name, fact, way, "p", targets, relation=part) for name, fact, way, targets, part in rows]
     wanted = {"1": ("b", "a", "c"), "2": ("c", "a", "b"), "3": ("d",), "4": ("e",), "5": ("i",)}
-    assert wordings(questions) == wanted
+    known = Floors(questions, 0).wordings
+    assert {question.id: known[question] for question in questions} == wanted
 
 
 def test_a_fact_that_shares_a_wording_is_no_floor() -> None:
@@ -125,13 +132,13 @@ def test_a_fact_that_shares_a_wording_is_no_floor() -> None:
         Question("3", "g", "forward", "p", ("a vet", "the sewer of tents")),
         Question("4", "h", "forward", "p", ("a baker",)),
     ]
-    assert floor_targets(questions, 0)["1"] == (("a baker",),)
+    assert floor_targets(questions)["1"] == (("a baker",),)
 
 
 def test_floors_of_many_questions_take_no_longer_each() -> None:
     questions = [Question(str(n), str(n), "forward", "p", (f"person {n}!",)) for n in range(10_000)]
     start = time.process_time()
-    found = floor_targets(questions, 0)
+    found = floor_targets(questions)
     assert time.process_time() - start < 5
     assert {len(others) for others in found.values()} == {32}
 
@@ -155,41 +162,3 @@ def test_a_metric_of_some_questions_is_averaged_over_those() -> None:
     assert summary["forward"]["choice"]["value"] == 1
     assert summary["gap"]["choice"]["n_facts"] == 1
     assert "choice" not in summary["relations"]["both"]["reversed"]
-
-
-def made_better(scores: list[Score]) -> list[Score]:
-    return [
-        replace(score, metrics={"exact": 1.0, "contains": score.metrics["contains"]}, prediction="y")
-        for score in scores
-    ]
-
-
-def test_runs_are_compared_question_by_question_whatever_their_order() -> None:
-    scores = make_scores()
-    better = made_better(scores)
-    random.Random(0).shuffle(better)
-    rows = {(row.direction, row.metric): row for row in compare_runs(scores, better, seed=0)}
-    assert rows.keys() == set(product(DIRECTIONS, ("exact", "contains")))
-    found = rows["reversed", "exact"]
-    assert (found.difference, found.n_facts) == (0.75, 20)
-    assert 0.5 < found.low < 0.75 < found.high < 1
-    assert found.p_value == pytest.approx(2 / 2**15, abs=0.001)
-    assert found.p_holm == pytest.approx(4 * found.p_value)
-    assert (rows["forward", "exact"].difference, rows["forward", "exact"].p_holm) == (0, 1)
-    (alone,) = (row for row in compare_runs(scores, better, ["exact"], seed=0) if row.direction == "reversed")
-    assert (alone.difference, alone.low, alone.p_value) == (found.difference, found.low, found.p_value)
-    assert alone.p_holm == pytest.approx(2 * found.p_value)
-
-
-def test_runs_on_other_questions_are_refused_by_name() -> None:
-    scores = make_scores()
-    changed = [replace(scores[0], question=replace(scores[0].question, prompt="other")), *scores[2:]]
-    with pytest.raises(QuestionError, match=r"only in the first: 'forward-0-1'.*otherwise.*'forward-0-0'.*one file"):
-        compare_runs(scores, changed)
-    with pytest.raises(QuestionError, match=r"only in the second: .* and 75 more"):
-        compare_runs([], scores)
-
-
-def test_a_metric_that_one_run_lacks_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"bleu: not measured in both.*exact, contains"):
-        compare_runs(make_scores(), make_scores(), ["exact", "bleu"])

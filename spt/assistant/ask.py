@@ -42,14 +42,13 @@ class Backend(Protocol):
 
 
 class UnitAssistant:
-    """A language model that says where sentences are cut. `cache_hits` counts replies that were not asked for anew."""
+    """A language model that says where sentences are cut."""
 
     def __init__(self, settings: Assistant) -> None:
         self.settings = settings
         self.prompt: Prompt = read_prompt(settings.prompt)
         self.backend = make_backend(settings, self.prompt)
         self.cache = ReplyCache(settings.cache)
-        self.cache_hits = 0
 
     def key(self) -> dict[str, Any]:
         """Return what the cuts depend on: model, decoding, prompt, code."""
@@ -60,7 +59,7 @@ class UnitAssistant:
 
     def counts(self) -> dict[str, Any]:
         """Return what was asked so far in this process."""
-        return {"requests": self.backend.requests, "cache_hits": self.cache_hits}
+        return {"requests": self.backend.requests, "cache_hits": self.cache.hits}
 
     def cut(self, items: Sequence[Item]) -> list[Answer]:
         """Return cuts or a reason for each item; one that leaves nothing open is not asked about.
@@ -68,20 +67,11 @@ class UnitAssistant:
         Raises as the backend and the cache do.
         """
         keys = [self._cache_key(item) if item.open else "" for item in items]
-        replies = self._replies({key: item for key, item in zip(keys, items, strict=True) if key})
+        asked = {key: item for key, item in zip(keys, items, strict=True) if key}
+        replies = self.cache.answer(asked, self.backend.ask)
         return [
             self._read(item, replies[key]) if key else item.settle(()) for key, item in zip(keys, items, strict=True)
         ]
-
-    def _replies(self, items: Mapping[str, Item]) -> dict[str, Reply]:
-        replies = self.cache.get(list(items))
-        self.cache_hits += len(replies)
-        missing = [key for key in items if key not in replies]
-        for found in self.backend.ask([items[key] for key in missing]):
-            fresh = {missing[position]: reply for position, reply in found.items()}
-            self.cache.put(fresh)
-            replies |= fresh
-        return replies
 
     def _read(self, item: Item, reply: Reply) -> Answer:
         if reply.failure is not None:

@@ -8,15 +8,17 @@ Trade-off: SQLite's write-ahead log needs a local disk; `segment.assistant.cache
 import json
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import FileLock
 
 from spt.assistant.item import Reply
 from spt.errors import DamagedError, InputError
+
+T = TypeVar("T")
 
 WAIT = 120.0
 """Seconds that one process waits for another's transaction."""
@@ -31,7 +33,10 @@ def default_folder() -> Path:
 
 
 class ReplyCache:
-    """A mapping from keys to replies in `FOLDER/NAME.sqlite`; `remedy` is what helps where none can be kept there."""
+    """A mapping from keys to replies in `FOLDER/NAME.sqlite`; `remedy` is what helps where none can be kept there.
+
+    `hits` counts replies that were not asked for anew.
+    """
 
     def __init__(
         self,
@@ -39,8 +44,9 @@ class ReplyCache:
         name: str = "assistant",
         remedy: str = "set segment.assistant.cache to another folder on a local disk",
     ) -> None:
-        self.path = (Path(folder).expanduser() if folder else default_folder()) / f"{name}.sqlite"
+        self.path = (Path(os.path.expanduser(folder)) if folder else default_folder()) / f"{name}.sqlite"
         self.remedy = remedy
+        self.hits = 0
 
     def get(self, keys: Sequence[str]) -> dict[str, Reply]:
         """Return the replies that are there.
@@ -56,6 +62,22 @@ class ReplyCache:
                 rows = connection.execute(f"SELECT key, reply FROM replies WHERE key IN ({marks})", some)  # noqa: S608  # marks only
                 found |= {key: _loads(reply) for key, reply in rows}
         return found
+
+    def answer(
+        self, items: Mapping[str, T], ask: Callable[[Sequence[T]], Iterator[Mapping[int, Reply]]]
+    ) -> dict[str, Reply]:
+        """Return a reply for each key: what is there, and what `ask` yields for the other items, kept as it comes.
+
+        Raises as `get` and `ask` do.
+        """
+        replies = self.get(list(items))
+        self.hits += len(replies)
+        missing = [key for key in items if key not in replies]
+        for found in ask([items[key] for key in missing]):
+            fresh = {missing[position]: reply for position, reply in found.items()}
+            self.put(fresh)
+            replies |= fresh
+        return replies
 
     def put(self, replies: Mapping[str, Reply]) -> None:
         """Keep replies, all or none; those of failures that may pass are left out."""

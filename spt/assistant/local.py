@@ -70,8 +70,8 @@ class LocalModel:
         from spt.assistant.decode import MODES
 
         encoded = [self.encode(item) for item in items]
-        fitting = [row for row, one in enumerate(encoded) if self._needed(one) <= self._room]
-        long = {row: Reply(failure="too_long") for row in range(len(items)) if row not in set(fitting)}
+        long = {row: Reply(failure="too_long") for row, one in enumerate(encoded) if self._needed(one) > self._room}
+        fitting = [row for row in range(len(items)) if row not in long]
         if long:
             yield long
         for rows in batches([len(encoded[row]) for row in fitting], self.settings.batch_size):

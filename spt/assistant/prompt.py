@@ -9,9 +9,9 @@ from importlib import resources
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from pydantic import ValidationError, field_validator
+from pydantic import field_validator
 
-from spt.config.explain import explain_problem
+from spt.config.read import check_values
 from spt.config.values import Section
 from spt.config.yaml_text import parse_yaml
 from spt.errors import ConfigError
@@ -103,9 +103,4 @@ def read_prompt(name: str, kind: type[Kind] = Prompt) -> Kind:  # type: ignore[a
     else:
         known = ", ".join(sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.is_file()))
         raise ConfigError(f"segment.assistant.prompt: {name!r} is neither a file nor one of {known}")
-    values = parse_yaml(text, name)
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        problems = "\n  ".join(explain_problem(problem, kind) for problem in error.errors())
-        raise ConfigError(f"{name}:\n  {problems}") from None
+    return check_values(parse_yaml(text, name), kind, name)

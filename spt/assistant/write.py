@@ -63,13 +63,8 @@ class Writer:
         Raises as the backend and the cache do.
         """
         keys = [self._key(request) for request in requests]
-        replies = self.cache.get(keys)
-        missing = {key: request for key, request in zip(keys, requests, strict=True) if key not in replies}
-        asked = list(missing)
-        for found in self.backend.ask([Item(missing[key], ()) for key in asked]):
-            fresh = {asked[position]: reply for position, reply in found.items()}
-            self.cache.put(fresh)
-            replies |= fresh
+        asked = {key: Item(request, ()) for key, request in zip(keys, requests, strict=True)}
+        replies = self.cache.answer(asked, self.backend.ask)
         return [_one_line(replies[key]) for key in keys]
 
     def _key(self, request: str) -> str:

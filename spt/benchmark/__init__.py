@@ -1,6 +1,5 @@
 """Question sets and corpora: makers of ours, readers of the public ones, and the file they are scored from."""
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from spt.benchmark.non_reciprocal import make_non_reciprocal
 from spt.benchmark.questions import QuestionSet, read_questions, write_questions
 from spt.benchmark.symbolic import make_symbolic
 from spt.benchmark.wiki_reversal import make_wiki_reversal
+from spt.config.explain import nearest
 from spt.errors import InputError
 
 __all__ = [
@@ -118,7 +118,10 @@ def make_benchmark(name: str, output: Path, *, source: Path | None = None, **giv
     return benchmark.make(output, **given)
 
 
-_KINDS = {bool: "true or false", str: "a text", int: "a whole number", float: "a number", tuple: "three whole numbers"}
+_KINDS = {
+    bool: "true or false", str: "a text", int: "a whole number", float: "a number",
+    tuple: "three whole numbers (--people N,N,N)",
+}  # fmt: skip
 
 
 def _check_option(name: str, option: str, value: Any) -> None:
@@ -143,7 +146,6 @@ def fetch_benchmark(name: str, output: Path, *, revision: str | None = None, **g
 
 def _find(name: str) -> Benchmark:
     if name not in BENCHMARKS:
-        near = difflib.get_close_matches(name, BENCHMARKS, n=1, cutoff=0.5)
-        hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(BENCHMARKS)}."
-        raise InputError(f"no benchmark {name!r}. {hint}")
+        hint = nearest(name, BENCHMARKS) or f" There are {', '.join(BENCHMARKS)}."
+        raise InputError(f"no benchmark {name!r}.{hint}")
     return BENCHMARKS[name]

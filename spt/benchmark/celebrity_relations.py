@@ -9,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from spt.benchmark.folder import Counts, Made, hash_inputs, read_source, refuse, write_folder
+from spt.benchmark.hub import LICENCE
 from spt.corpus import Row
 from spt.records import Question
 
@@ -60,7 +61,7 @@ def make_celebrity_relations(source: Path, output: Path) -> Counts:
         name="celebrity-relations",
         headline="startswith",
         command="spt benchmark make celebrity-relations --from SOURCE --output FOLDER",
-        licence="MIT, as the source: https://huggingface.co/datasets/lberglund/reversal_curse",
+        licence=LICENCE,
         about=ABOUT,
         limits=LIMITS,
         rows=[_train_row(row) for row in pairs],

@@ -13,7 +13,7 @@ from importlib import resources
 from itertools import islice
 from pathlib import Path
 
-from spt.benchmark.folder import Counts, Made, people_flags, write_folder
+from spt.benchmark.folder import OWN_LICENCE, Counts, Made, people_flags, write_folder
 from spt.benchmark.grammar import START, expand, fill
 from spt.errors import InputError
 from spt.records import Direction, Guard, Question
@@ -238,7 +238,7 @@ def make_fictional_people(
         name="fictional-people",
         headline="exact",
         command=f"spt benchmark make fictional-people{people_flags(sizes, seed)} --output FOLDER",
-        licence="CC0-1.0: made by a program from word lists written for it; no rights are kept.",
+        licence=OWN_LICENCE,
         about=ABOUT.format(rows[0]["text"], rows[-1]["text"]),
         limits=LIMITS,
         rows=rows,

@@ -18,10 +18,11 @@ from jinja2 import Environment, StrictUndefined
 
 from spt.artifact import dump_json, hash_file, write_atomically
 from spt.benchmark.guards import guards_file, write_guards
-from spt.benchmark.questions import BenchmarkFile, Headline, write_questions
-from spt.config.schema import Source
+from spt.benchmark.questions import BenchmarkFile, write_questions
+from spt.config import Headline, Source
 from spt.corpus import Row, read_rows, stop
 from spt.errors import MissingError, QuestionError
+from spt.progress import say
 from spt.records import MATCH_RULES, Guard, Question
 
 Counts = dict[str, int]
@@ -70,8 +71,11 @@ def write_folder(made: Made, output: Path) -> Counts:
     write_questions(output / "questions.jsonl", made.questions)
     if made.control:
         write_questions(output / "control.jsonl", made.control)
+    guards = guards_file(output / "questions.jsonl")
     if made.guards:
-        write_guards(guards_file(output / "questions.jsonl"), made.guards)
+        write_guards(guards, made.guards)
+    elif guards.exists():  # of another set, or the user's own
+        say(f"{guards}: was there before, and counts as the guards of these questions; delete it where it is not meant")
     made_by = {"command": made.command, "arguments": made.arguments, "inputs": made.inputs, "counts": made.counts}
     about = BenchmarkFile.model_validate(
         {"name": made.name, "headline": made.headline, "grammar": made.grammar, "made_by": made_by}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from spt.artifact import hash_file, write_atomically
-from spt.config.schema import Source
+from spt.config import Source
 from spt.corpus import Row, read_rows, stop
 from spt.errors import QuestionError
 from spt.records import Guard

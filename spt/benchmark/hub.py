@@ -10,6 +10,7 @@ from pathlib import Path
 from spt.errors import InputError, MissingError
 
 REPOSITORY = "lberglund/reversal_curse"
+LICENCE = f"MIT, as the source: https://huggingface.co/datasets/{REPOSITORY}"
 
 
 def download(name: str, files: Sequence[str], revision: str | None = None) -> Path:

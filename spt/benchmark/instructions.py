@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spt.benchmark.folder import Counts, Made, hash_inputs, read_source, refuse, write_folder
+from spt.benchmark.hub import LICENCE
 from spt.corpus import Row
 from spt.records import Question
 
@@ -74,7 +75,7 @@ def make_instructions(source: Path, output: Path) -> Counts:
         name="instructions",
         headline="startswith",
         command="spt benchmark make instructions --from SOURCE --output FOLDER",
-        licence="MIT, as the source: https://huggingface.co/datasets/lberglund/reversal_curse",
+        licence=LICENCE,
         about=ABOUT,
         limits=LIMITS,
         rows=[_train_row(row) for row in (*guidances, *realized)],

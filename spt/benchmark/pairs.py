@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from spt.artifact import hash_file
 from spt.benchmark.folder import Counts, Made, write_folder
 from spt.benchmark.grammar import START, fill
-from spt.benchmark.questions import Headline
-from spt.config.schema import Source
+from spt.config import Headline, Source
+from spt.config.values import Section
 from spt.config.yaml_text import parse_yaml
 from spt.corpus import Row, read_rows, stop
 from spt.errors import InputError
@@ -41,10 +41,8 @@ questions that share an answer are not counted as independent."""
 LIMITS = "The wordings are those of the templates; an answer worded otherwise counts as wrong under strict metrics."
 
 
-class Wordings(BaseModel):
+class Wordings(Section):
     """How one relation is taught and asked: texts with `{subject}` and `{object}`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     train: tuple[str, ...] = Field(min_length=1)
     forward: tuple[str, ...] = ()
@@ -57,7 +55,7 @@ class Wordings(BaseModel):
 
 class _File(Wordings):
     train: tuple[str, ...] = ()
-    relations: dict[str | None, Wordings] = {}
+    relations: dict[str | None, Wordings] = Field(default={})
     headline: Headline = "startswith"
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spt.benchmark.folder import Counts, Made, hash_inputs, people_flags, read_source, refuse, write_folder
+from spt.benchmark.hub import LICENCE
 from spt.corpus import Row
 from spt.errors import InputError
 from spt.records import Direction, Question
@@ -174,7 +175,7 @@ def make_person_description(
         name="person-description",
         headline="startswith",
         command=f"spt benchmark make person-description --from SOURCE{flags} --output FOLDER",
-        licence="MIT, as the source: https://huggingface.co/datasets/lberglund/reversal_curse",
+        licence=LICENCE,
         about=ABOUT,
         limits=LIMITS,
         rows=list(_train_rows(lines, chosen)),

@@ -20,15 +20,13 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from spt.artifact import write_atomically
 from spt.assistant.write import Writer
 from spt.benchmark.question_rows import KEEP
 from spt.config import Assistant, Source, read_yaml
-from spt.config.explain import explain_problem
+from spt.config.read import check_values
 from spt.corpus import read_records, stop
-from spt.errors import ConfigError, InputError
+from spt.errors import InputError
 from spt.progress import say
 from spt.records import Direction, Record
 from spt.segment import pipeline
@@ -100,11 +98,7 @@ def read_assistant(given: str) -> Assistant:
         return Assistant(model=given)
     values = read_yaml(path)
     section = values.get("segment", {}).get("assistant") if isinstance(values.get("segment"), dict) else values
-    try:
-        return Assistant.model_validate(section)
-    except ValidationError as error:
-        problems = "\n  ".join(explain_problem(problem, Assistant) for problem in error.errors())
-        raise ConfigError(f"{path}: no assistant:\n  {problems}") from None
+    return check_values(section, Assistant, f"{path}: no assistant")
 
 
 class Beginnings:
@@ -212,6 +206,7 @@ def _write(path: Path, rows: Sequence[dict[str, str]]) -> None:
     writer = csv.DictWriter(table, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    if path.exists() and path.read_text(encoding="utf-8-sig") != table.getvalue():
+    # As bytes: a program for tables may have saved it in another encoding.
+    if path.exists() and path.read_bytes() != table.getvalue().encode():
         raise InputError(f"{path}: is there and differs, perhaps by your review; move it, or choose another --output")
     write_atomically(path, table.getvalue())

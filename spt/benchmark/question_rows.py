@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spt.benchmark.question_table import QuestionTable
+from spt.config.explain import nearest
 from spt.config.questions import QuestionField
 from spt.corpus import Row
 from spt.corpus.seen import SeenIds
@@ -58,7 +59,7 @@ class Reader:
             return
         question = _question(row)
         first = self._seen.add(question.id, row.source, row.line)
-        if first is not None and first != (row.source, row.line):
+        if first is not None:
             where = f"{first[0]}:{first[1]}"
             self.problems.append(f"{place}: id {question.id!r} was given in {where}; every question needs its own")
         self.questions.append(question)
@@ -164,9 +165,7 @@ def _problems(row: Row) -> list[str]:
 def _direction_problems(value: Any) -> list[str]:
     if value is None or value in DIRECTIONS:
         return []
-    near = difflib.get_close_matches(str(value).lower(), DIRECTIONS, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    return [f"direction {value!r} is neither {' nor '.join(DIRECTIONS)}.{hint}"]
+    return [f"direction {value!r} is neither {' nor '.join(DIRECTIONS)}.{nearest(str(value), DIRECTIONS)}"]
 
 
 def _list_problems(row: Row) -> list[str]:

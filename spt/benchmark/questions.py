@@ -12,29 +12,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field, ValidationError
 
 from spt.artifact import dump_json, hash_files, write_atomically
 from spt.benchmark.grammar import Grammar
 from spt.benchmark.question_rows import FIELDS, Reader
 from spt.config import Headline, Questions, Source
+from spt.config.values import Section
 from spt.corpus import read_rows
 from spt.corpus.seen import SeenIds
 from spt.errors import QuestionError
 from spt.records import Question
 
-__all__ = ["FIELDS", "Grammar", "Headline", "QuestionSet", "read_questions", "write_questions"]
+__all__ = ["Grammar", "QuestionSet", "hash_questions", "read_questions", "write_questions"]
 
 
-class BenchmarkFile(BaseModel):
+class BenchmarkFile(Section):
     """What `benchmark.json` holds: the set's name, its headline metric, its grammar, and how it was made."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     headline: Headline = "exact"
     grammar: dict[str, tuple[str, ...]] | None = None
-    made_by: dict[str, Any] = {}
+    made_by: dict[str, Any] = Field(default={})
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,11 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(whole, key=_step)
 
 
+def at_step(folder: Path, step: int) -> Path:
+    """Return where the checkpoint of a step lies."""
+    return folder / f"step-{step:06d}"
+
+
 def _step(path: Path) -> int:
     return int(path.name[5:])
 

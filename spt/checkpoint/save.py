@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from torch.distributed.checkpoint.api import CheckpointException
 
 from spt.artifact import dump_json, read_json, write_atomically
-from spt.checkpoint.folder import Files, check_files, newest_good, prune, publish, seal
+from spt.checkpoint.folder import Files, at_step, check_files, newest_good, prune, publish, seal
 from spt.checkpoint.ranks import rank_and_world, wait
 from spt.checkpoint.state import State, Trained, restore_generators
 from spt.checkpoint.tensors import (
@@ -49,7 +49,8 @@ def save_checkpoint(folder: Path, state: State, trained: Trained, generators: li
     main, shared = rank_and_world()[0] == 0, trained.engine is not None or is_sharded(trained.model)
     if not (main or shared):
         return
-    temporary = folder / f".step-{state.step:06d}.tmp"
+    final = at_step(folder, state.step)
+    temporary = final.with_name(f".{final.name}.tmp")
     try:
         _make_empty(temporary, main=main, shared=shared)
         values = _write(temporary, trained, shared=shared)
@@ -63,7 +64,7 @@ def save_checkpoint(folder: Path, state: State, trained: Trained, generators: li
     if main:
         # The hashes and then the step come last; the folder gets its name when all of it is on disk.
         write_atomically(temporary / "state.json", dump_json({**asdict(state), "files": seal(temporary)}))
-        publish(temporary, folder / f"step-{state.step:06d}")
+        publish(temporary, final)
         prune(folder, keep, state.best_step)
 
 
@@ -138,7 +139,7 @@ def _read_state(path: Path, steps: int) -> tuple[State, Files]:
     state = State(**written)
     if not 0 < state.step <= steps:
         raise ValueError(f"its step is {state.step}, where training has {steps}")
-    if path.name != f"step-{state.step:06d}":
+    if path != at_step(path.parent, state.step):
         raise ValueError(f"its step is {state.step}, which is not the one in its name")
     return state, files
 

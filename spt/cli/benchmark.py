@@ -111,7 +111,7 @@ def _make_own(
     if assistant is not None:
         raise InputError("--assistant words the questions of a corpus; leave it out, or --templates")
     if options:
-        raise InputError(f"{' and '.join(f'--{option}' for option in options)}: not for pairs of your own, made whole")
+        raise InputError(f"{', '.join(options)}: no option of pairs of your own, of which all are used; leave it out")
     from spt.benchmark.pairs import make_pairs
 
     _done(make_pairs(source, templates, place), place, as_json)
@@ -120,11 +120,10 @@ def _make_own(
 def _propose(source: Path, assistant: str | None, place: Path, options: dict[str, Any], as_json: bool) -> None:
     from spt.benchmark.propose import propose, read_assistant
 
-    pipeline = options.pop("pipeline", "en_core_web_sm")
-    if options or not isinstance(pipeline, str):
-        raise InputError(
-            f"{source}: questions for a corpus have one option, --set pipeline=NAME; given: {', '.join(options)}"
-        )
+    pipeline = options.get("pipeline", "en_core_web_sm")
+    if options.keys() - {"pipeline"} or not isinstance(pipeline, str):
+        given = ", ".join(f"{name}={value}" for name, value in options.items())
+        raise InputError(f"{source}: questions for a corpus have one option, --set pipeline=NAME; given: {given}")
     adviser = None if assistant is None else read_assistant(assistant)
     try:
         counts = propose(source, place, pipeline_name=pipeline, assistant=adviser)

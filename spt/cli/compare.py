@@ -1,14 +1,14 @@
 """`spt compare`: a grid of methods, seeds and experiments → one report."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from spt.cli.options import DryRun, Force, Json, Limit, Output, Quiet, Set, console, emit
+from spt.cli.options import DryRun, Force, Json, Limit, Output, Quiet, Set, console, emit, with_flags
 from spt.compare.config import Comparison, read_comparison
+from spt.errors import InputError
 from spt.progress import configure, say
 
 ComparisonFile = Annotated[
@@ -45,7 +45,10 @@ def compare(
     Example: `spt compare configs/compare/tiny.yaml --jobs 2 --set seeds=[0]`
     """
     configure(enabled=not quiet)
-    comparison, for_cells = _read(config, overrides, jobs, output, limit)
+    if report and dry_run:
+        raise InputError("--report writes a report, and --dry-run nothing; leave one of them out")
+    flags = {"jobs": jobs, "output": output, "data.limit": limit}
+    comparison, for_cells = read_comparison(config, with_flags(overrides, flags))
     if report:
         _report(Path(comparison.output), as_json=as_json)
         return
@@ -63,18 +66,6 @@ def compare(
     if any(cell.state == "finished" for cell in cells_run.cells):
         _report(Path(comparison.output), as_json=as_json)
     check_failures(cells_run)
-
-
-def _read(
-    path: Path, overrides: list[str] | None, jobs: int | None, output: str | None, limit: int | None
-) -> tuple[Comparison, list[str]]:
-    flags = {
-        "jobs": jobs,
-        "output": None if output is None else json.dumps(output),
-        "data.limit": limit,
-    }
-    given = [f"{key}={value}" for key, value in flags.items() if value is not None]
-    return read_comparison(path, [*(overrides or ()), *given])
 
 
 def _report(folder: Path, *, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 from rich.console import Console
 
 from spt.config import Config, read_config, write_config
+from spt.config.yaml_text import dump_yaml
 from spt.progress import configure, is_main_process
 
 ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG", help="The experiment: a YAML file.", show_default=False)]
@@ -29,18 +31,20 @@ Force = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object on standard output.")]
 
+Flags = Mapping[str, str | int | None]
+"""What flags set, by the keys of a config; None: the flag is not given."""
 
-def setup(
-    path: Path, overrides: list[str] | None, *, output: str | None, quiet: bool, limit: str | None = None
-) -> Config:
+
+def setup(path: Path, overrides: list[str] | None, flags: Flags, *, quiet: bool) -> Config:
     """Return the config with the command line laid over it, and switch messages on or off."""
     configure(enabled=not quiet and is_main_process())
-    extra = [*(overrides or [])]
-    if output is not None:
-        extra.append(f"output={json.dumps(output)}")
-    if limit is not None:
-        extra.append(limit)
-    return read_config(path, extra)
+    return read_config(path, with_flags(overrides, flags))
+
+
+def with_flags(overrides: list[str] | None, flags: Flags) -> list[str]:
+    """Return the overrides, and behind them those that flags stand for."""
+    given = [f"{key}={dump_yaml(value)}" for key, value in flags.items() if value is not None]
+    return [*(overrides or ()), *given]
 
 
 def save_config(config: Config) -> None:

@@ -30,10 +30,10 @@ def print_plan(
 
     Raises what the stage itself would raise for inputs that are wrong.
     """
-    found = {stage: STAGES[stage](config, model) for stage in stages}
-    estimated = _estimate(config, on) if "train" in stages else None
     if not is_main_process():
         return
+    found = {stage: STAGES[stage](config, model) for stage in stages}
+    estimated = _estimate(config, on) if "train" in stages else None
     if as_json:
         from spt.cli.plan_train import estimate_values
 

@@ -1,6 +1,5 @@
 """`spt report`: finished runs side by side."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,7 +41,7 @@ def report_on(folders: list[Path], output: str | None, *, show: bool) -> Any:
     if show:
         console().print(table(runs))
     say(f"report: {place / 'report.html'}")
-    return json.loads(json.dumps(result))
+    return result
 
 
 def print_table(folders: list[Path]) -> None:

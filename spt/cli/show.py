@@ -18,7 +18,7 @@ from spt.augment import draw_context
 from spt.cli.options import ConfigFile, Json, Output, Quiet, Set, console, emit, setup
 from spt.cli.show_run import result_rows
 from spt.config import Config, Permute
-from spt.corpus import read_records, stop
+from spt.corpus import Rejects, read_records, stop
 from spt.encode import IGNORED, Encoder
 from spt.errors import InputError
 from spt.permute import ORDERS, arrange, generator_for
@@ -39,7 +39,7 @@ def show(
 
     Example: `spt show configs/demo/spt.yaml --text "Ann Lee wrote The Salt Road."`
     """
-    settings = setup(config, overrides, output=output, quiet=quiet)
+    settings = setup(config, overrides, {"output": output}, quiet=quiet)
     from spt.segment import make_segmenter
 
     record = _record(settings, text)
@@ -81,7 +81,11 @@ def _record(config: Config, text: str | None) -> Record:
         return Record("shown", text, "--text", 1)
     if config.data.train is None:
         raise InputError("the config has no corpus (data.train); give --text")
-    return next(read_records(config.data.train, reject=stop, limit=1))
+    reject = stop if config.data.on_error == "stop" else Rejects()
+    record = next(read_records(config.data.train, reject=reject, limit=1), None)
+    if record is None:
+        raise InputError("the corpus (data.train) has no record to show; give --text")
+    return record
 
 
 def _units(segmentation: Segmentation) -> Text:

@@ -55,7 +55,7 @@ def run(
 
     Example: `spt run mine.yaml --set train.epochs=20 --output runs/mine-20`
     """
-    settings = setup(config, overrides, output=output, quiet=quiet, limit=_data_limit(limit))
+    settings = setup(config, overrides, {"output": output, "data.limit": limit}, quiet=quiet)
     if dry_run:
         print_plan(settings, ("preprocess", "train", "evaluate"), on=on or launch, as_json=as_json)
         return
@@ -109,10 +109,9 @@ def preprocess(
         compare(*against, as_json=as_json)
         return
     assert config is not None
-    settings = setup(config, overrides, output=output, quiet=quiet, limit=_data_limit(limit))
+    settings = setup(config, overrides, {"output": output, "data.limit": limit}, quiet=quiet)
     if dry_run:
-        if is_main_process():
-            print_plan(settings, ("preprocess",), as_json=as_json)
+        print_plan(settings, ("preprocess",), as_json=as_json)
         return
     folder = _preprocess(settings, force)
     save_config(settings)
@@ -138,7 +137,7 @@ def train(
 
     Example: `spt train mine.yaml --launch 2`
     """
-    settings = setup(config, overrides, output=output, quiet=quiet)
+    settings = setup(config, overrides, {"output": output}, quiet=quiet)
     if dry_run:
         print_plan(settings, ("train",), on=on or launch, as_json=as_json)
         return
@@ -185,8 +184,9 @@ def evaluate(
 
     Example: `spt evaluate configs/demo/spt.yaml --model runs/demo/spt/train/final`
     """
-    cut = None if limit is None else f"evaluate.limit={limit}"
-    settings = setup(config, overrides, output=output, quiet=quiet, limit=cut)
+    settings = setup(config, overrides, {"output": output, "evaluate.limit": limit}, quiet=quiet)
+    if export is not None and dry_run:
+        raise InputError("--export-lm-eval writes tasks, and --dry-run nothing; leave one of them out")
     if export is not None:
         export_tasks(settings, export, as_json=as_json)
         return
@@ -228,10 +228,6 @@ def _refresh_card(settings: Config) -> None:
 
     if is_main_process():
         refresh_card(train_folder(settings))
-
-
-def _data_limit(limit: int | None) -> str | None:
-    return None if limit is None else f"data.limit={limit}"
 
 
 def _preprocess(settings: Config, force: bool) -> Path:

@@ -25,7 +25,8 @@ FILE = "cells.json"
 class Cell:
     """One training and its evaluation.
 
-    `state`: `finished`, `failed`, or `waiting` (not run to its end yet). `budget`: `{"kind": "epochs" | "tokens" |
+    `state`: `finished`, `failed`, or `waiting` (not run to its end yet); in a report also `damaged` (finished, but it
+    cannot be read). `budget`: `{"kind": "epochs" | "tokens" |
     "steps", "value": N}`. `reason`: why it failed.
     """
 

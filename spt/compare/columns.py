@@ -1,14 +1,14 @@
 """What stands in a comparison's tables: the columns of an experiment, and its figures as short text.
 
 In: an experiment as `report.json` holds it. Out: titles and cells, the same for the page, Markdown, LaTeX and the
-terminal. Trade-off: a column that no method has is left out; `reasons` says why.
+terminal. Trade-off: a column that no method has is left out; `notes_of` says why a guard is.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spt.report.figures import ABSENT, amount, bounds, has_interval, is_share
+from spt.report.figures import ABSENT, amount, asked, bounds, has_interval
 
 Json = dict[str, Any]
 MARK = "*"
@@ -146,7 +146,8 @@ def rules_of(experiment: Json) -> list[str]:
     lines = [_budget(budget, alone=len(experiment["budgets"]) == 1) for budget in experiment["budgets"]]
     if experiment["headline"]:
         lines.append(f"{experiment['headline']}: {experiment['match_rule']}")
-        lines.append(_sizes(experiment))
+        first = next(method for method in experiment["methods"] if method["seeds"])
+        lines.append(f"asked: {'; '.join(asked(first))}")
         several = any(len(method["seeds"]) > 1 for method in experiment["methods"])
         ranges = "; tokens and time: mean [range over seeds]" if several else ""
         lines.append(f"percent [95% interval over {_over(experiment)}]{ranges}")
@@ -171,16 +172,6 @@ def _budget(budget: Json, *, alone: bool) -> str:
     return f"budget: {text}" if alone else f"budget of {', '.join(budget['methods'])}: {text}"
 
 
-def _sizes(experiment: Json) -> str:
-    first = next(method for method in experiment["methods"] if method["seeds"])
-    asked = [
-        f"{direction} {first[direction]['n_questions']} questions of {first[direction]['n_facts']} facts"
-        for direction in ("forward", "reversed")
-        if first[direction]
-    ]
-    return "asked: " + "; ".join(asked)
-
-
 def _over(experiment: Json) -> str:
     counts = {len(method["seeds"]) for method in experiment["methods"] if method["seeds"]}
     if counts == {1}:
@@ -188,10 +179,3 @@ def _over(experiment: Json) -> str:
     if 1 in counts:
         return "seeds and facts; over facts alone for a method with one seed"
     return "seeds and facts"
-
-
-def percent_of(figure: Json | None) -> float | None:
-    """Return a share in percent, another figure as it is, for drawing."""
-    if figure is None or figure.get("value") is None:
-        return None
-    return float(figure["value"]) * (100 if is_share(figure) else 1)

@@ -21,15 +21,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from spt.config import Config, read_yaml
 from spt.config.explain import nearest
-from spt.config.read import apply_override, check_values, lay_under
+from spt.config.read import apply_override, check_values, lay_over, lay_under
 from spt.config.values import Number, PositiveInt, Section, Text
 from spt.errors import ConfigError
 
 _OWN = ("name", "seed", "output")
 """Keys of an experiment that a comparison sets in each cell."""
 SECTIONS = tuple(key for key in Config.model_fields if key not in _OWN)
-
-
 LONGEST = 100
 """Characters of a name at most: a folder's may have 255 bytes."""
 
@@ -82,8 +80,7 @@ def _named_after(key: str, given: Any, what: str) -> dict[str, Any]:
 def _with_model(layer: Any, model: Any) -> Any:
     if not isinstance(layer, dict):
         return layer  # no experiment: refused where its own type is checked
-    own = {"base": model, "from_scratch": None} if isinstance(model, str) else model
-    return {**layer, "model": {**layer.get("model", {}), **own}} if isinstance(own, dict) else {**layer, "model": own}
+    return lay_over(layer, {"model": {"base": model, "from_scratch": None} if isinstance(model, str) else model})
 
 
 _SHORT = ("base", "models")

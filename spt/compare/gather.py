@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from spt.compare.cell import Cell, read_cells
+from spt.config.evaluate import FRACTIONS
 from spt.errors import DamagedError, MissingError, QuestionError
-from spt.metrics import METRICS
 from spt.records import DIRECTIONS
 from spt.report.load import Run, load_run, remedy
 from spt.report.stored import Part, read_lines
@@ -75,30 +75,29 @@ def gather(folder: Path) -> Comparison:
     A finished cell whose folder cannot be read is absent, and says why. Raises MissingError, DamagedError for
     `cells.json`, QuestionError where the cells of an experiment did not answer the same questions.
     """
-    cells = read_cells(folder)
-    found: dict[int, Measured] = {}
-    absent = []
-    for number, cell in enumerate(cells.cells):
-        if cell.state != "finished":
-            absent.append(cell)
-            continue
+    listed = read_cells(folder)
+    cells: list[Cell] = []
+    found: dict[str, Measured] = {}
+    for cell in listed.cells:
         try:
-            found[number] = _measure(cell)
+            if cell.state == "finished":
+                found[cell.label] = _measure(cell)
+            cells.append(cell)
         except (MissingError, DamagedError) as error:
-            absent.append(replace(cell, state="damaged", reason=str(error)))
+            cells.append(replace(cell, state="damaged", reason=str(error)))
     experiments = []
-    for name in dict.fromkeys(cell.experiment for cell in cells.cells):
-        own = [(number, cell) for number, cell in enumerate(cells.cells) if cell.experiment == name]
-        methods = dict.fromkeys(cell.method for _, cell in own)
+    for name in dict.fromkeys(cell.experiment for cell in cells):
+        own = [cell for cell in cells if cell.experiment == name]
+        methods = dict.fromkeys(cell.method for cell in own)
         experiments.append(Experiment(name, tuple(_method(method, own, found) for method in methods)))
         _check_questions(experiments[-1])
-    return Comparison(cells.name, cells.baseline, tuple(experiments), tuple(absent))
+    absent = tuple(cell for cell in cells if cell.label not in found)
+    return Comparison(listed.name, listed.baseline, tuple(experiments), absent)
 
 
-def _method(name: str, cells: Sequence[tuple[int, Cell]], found: Mapping[int, Measured]) -> Method:
-    own = sorted(((number, cell) for number, cell in cells if cell.method == name), key=lambda pair: pair[1].seed)
-    measured = tuple(found[number] for number, _ in own if number in found)
-    return Method(name, tuple(cell for _, cell in own), measured)
+def _method(name: str, cells: Sequence[Cell], found: Mapping[str, Measured]) -> Method:
+    own = sorted((cell for cell in cells if cell.method == name), key=lambda cell: cell.seed)
+    return Method(name, tuple(own), tuple(found[cell.label] for cell in own if cell.label in found))
 
 
 def _measure(cell: Cell) -> Measured:
@@ -113,8 +112,7 @@ def _measure(cell: Cell) -> Measured:
             asked = own & columns.of_direction(direction)
             group: Group = relation, direction
             sizes[group] = int(asked.sum()), columns.count_facts(asked)
-            if run.headline in (metric.name for metric in columns.metrics):
-                totals[group] = columns.totals(run.headline, asked)
+            totals[group] = columns.totals(run.headline, asked)
     return Measured(cell, run, totals, sizes, _parts(cell.folder))
 
 
@@ -144,8 +142,8 @@ def _check_questions(experiment: Experiment) -> None:
             f"{experiment.name}: its cells did not answer the same questions under the same headline metric "
             f"({groups}); delete the folders `evaluate` of those that are out of date, and run `spt compare` again"
         )
-    if experiment.measured and experiment.measured[0].run.headline not in METRICS:
+    if experiment.measured and experiment.measured[0].run.headline not in FRACTIONS:
         raise QuestionError(
             f"{experiment.name}: the headline metric {experiment.measured[0].run.headline!r} is none of this version's "
-            f"({', '.join(METRICS)}); run `spt compare` again"
+            f"({', '.join(FRACTIONS)}); run `spt compare` again"
         )

@@ -11,31 +11,23 @@ Source: Owen (2007), the pigeonhole bootstrap.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from spt.statistics import DRAWS
 from spt.statistics.bootstrap import Bounds, drawn_times, ends
-from spt.statistics.facts import FactTotals, Floats
+from spt.statistics.facts import FactTotals, Floats, shared
 
 Figure = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grid:
+class Grid(FactTotals):
     """Totals of each fact under each seed: [seeds, facts]; 0 of 0 where a seed lacks a fact."""
 
     seeds: tuple[int, ...]
-    facts: tuple[str, ...]
-    sums: Floats
-    counts: Floats
-
-    @property
-    def value(self) -> float:
-        """Return the mean over everything."""
-        return float(self.sums.sum() / self.counts.sum())
 
     @property
     def means(self) -> Floats:
@@ -48,14 +40,13 @@ class Grid:
         with np.errstate(invalid="ignore"):
             return np.asarray(self.sums / self.counts, dtype=np.float64)
 
-    def restrict(self, seeds: Sequence[int], facts: Sequence[str]) -> "Grid":
-        """Return some of the seeds and facts, in the grid's order."""
-        kept = set(seeds), set(facts)
-        rows = np.array([seed in kept[0] for seed in self.seeds], dtype=bool)
-        columns = np.array([fact in kept[1] for fact in self.facts], dtype=bool)
-        seen = tuple(seed for seed in self.seeds if seed in kept[0])
-        asked = tuple(fact for fact in self.facts if fact in kept[1])
-        return Grid(seen, asked, self.sums[rows][:, columns], self.counts[rows][:, columns])
+    def of_seeds(self, seeds: set[int]) -> "Grid":
+        """Return the totals under some of the seeds, in the grid's order."""
+        if seeds.issuperset(self.seeds):
+            return self
+        rows = np.array([seed in seeds for seed in self.seeds], dtype=bool)
+        kept = tuple(seed for seed in self.seeds if seed in seeds)
+        return replace(self, seeds=kept, sums=self.sums[rows], counts=self.counts[rows])
 
 
 def make_grid(by_seed: Mapping[int, FactTotals]) -> Grid | None:
@@ -69,18 +60,14 @@ def make_grid(by_seed: Mapping[int, FactTotals]) -> Grid | None:
     for row, totals in enumerate(by_seed.values()):
         columns = [places[fact] for fact in totals.facts]
         sums[row, columns], counts[row, columns] = totals.sums, totals.counts
-    return Grid(tuple(by_seed), tuple(facts), sums, counts)
+    return Grid(tuple(facts), sums, counts, tuple(by_seed))
 
 
 def common(left: Grid, right: Grid) -> tuple[Grid, Grid] | None:
     """Return both with only the seeds and facts that stand in both, or None where there are none."""
-    if (left.seeds, left.facts) == (right.seeds, right.facts):
-        return left, right
-    seeds, facts = set(left.seeds) & set(right.seeds), set(left.facts) & set(right.facts)
-    if not seeds or not facts:
-        return None
-    kept = sorted(seeds), sorted(facts)
-    return left.restrict(*kept), right.restrict(*kept)
+    seeds = set(left.seeds) & set(right.seeds)
+    both = shared(left.of_seeds(seeds), right.of_seeds(seeds))
+    return both if seeds and both[0].facts else None
 
 
 def draw_means(grids: Sequence[Grid], *, draws: int = DRAWS, seed: int = 0) -> list[Floats]:

@@ -1,7 +1,6 @@
 """A comparison → Markdown that fits a comment on GitHub.
 
-In: what `report.json` holds. Out: text of at most `LIMIT` characters. Trade-off: what does not fit is left out from the
-end, and named.
+In: what `report.json` holds. Out: text that fits one. Trade-off: what does not fit is left out from the end, and named.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,25 +17,14 @@ from spt.compare.columns import (
     relation_columns,
 )
 from spt.report.figures import difference, p_value, shorten
-from spt.report.markdown import LIMIT, escape, pipe_table
+from spt.report.markdown import escape, fill, pipe_table
 
 _NAME_WIDTH = 80
-_BESIDE = 500
-"""Characters kept for the line that says what is left out."""
 
 
 def markdown(result: Json) -> str:
     """Return the tables of each experiment, the accuracies of all of them first."""
-    text = f"**Comparison {escape(_short(result['name']))}**\n"
-    left = []
-    for title, part in _parts(result):
-        if part and len(text) + len(part) < LIMIT - _BESIDE:
-            text += f"\n{part}\n"
-        elif part:
-            left.append(title)
-    if left:
-        text += f"\nToo long for a comment, so only in report.html and report.json: {escape('; '.join(left))[:400]}.\n"
-    return text
+    return fill(f"**Comparison {escape(_short(result['name']))}**\n", _parts(result))
 
 
 def _parts(result: Json) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ evaluation) is a mean over seeds without an interval.
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import exp, inf
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from spt.compare.pairs import best_methods, compare_methods
 from spt.metrics import METRICS, Metric
 from spt.records import DIRECTIONS
 from spt.report.figures import is_share
+from spt.statistics.bootstrap import exponentials
 from spt.statistics.facts import FactTotals
 from spt.statistics.permutation import sign_flip
 
@@ -101,13 +102,9 @@ def _directions(method: Method, relation: str | None, metric: Metric) -> Json:
     for direction in DIRECTIONS:
         grid = _grid(method, (relation, direction))
         questions, facts = method.measured[0].sizes.get((relation, direction), (0, 0))
-        sizes = {"n_questions": questions, "n_facts": facts} | _unit(metric)
+        sizes = {"n_questions": questions, "n_facts": facts}
         result[direction] = figure(grid, draw_means([grid])[0], metric.bounds) | sizes if grid else None
     return result
-
-
-def _unit(metric: Metric) -> Json:
-    return {} if metric.unit == "fraction" else {"unit": metric.unit}
 
 
 def _gap(method: Method, metric: Metric) -> Json | None:
@@ -120,7 +117,7 @@ def _gap(method: Method, metric: Metric) -> Json | None:
     width = metric.bounds[1] - metric.bounds[0]
     (p_value,) = sign_flip([forward.means - reverse.means], draws=len(drawn[0]))
     found = interval(forward.value - reverse.value, forward.cells - reverse.cells, drawn[0] - drawn[1], (-width, width))
-    return found | {"p_value": p_value, "n_facts": len(forward.facts)} | _unit(metric)
+    return found | {"p_value": p_value, "n_facts": len(forward.facts)}
 
 
 def _guards(method: Method) -> Json:
@@ -151,9 +148,7 @@ def _part_figure(grid: Grid, *, share: bool) -> Figure:
     (drawn,) = draw_means([grid])
     if share:
         return figure(grid, drawn, (0.0, 1.0))
-    # Nats a token; their ratio, and a perplexity, is their exponential.
-    nats = figure(grid, drawn, (-inf, inf))
-    return {name: None if value is None else exp(value) for name, value in nats.items()}
+    return exponentials(figure(grid, drawn, (-inf, inf)))  # parts in nats a token, of a ratio or a perplexity
 
 
 def _first(figures: Iterable[Mapping[str, Any]], key: str) -> Any:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from spt.compare.columns import MARKED, Json, columns_of, notes_of, relation_columns
 from spt.compare.plots import cost, draw_svg, scatter
-from spt.report.figures import is_share, rate, shorten
+from spt.report.figures import shorten, spoken
 from spt.report.page import relative_link
 from spt.report.templates import environment
 
@@ -38,7 +38,6 @@ def page(result: Json, place: Path) -> str:
 def _view(experiment: Json, number: int, baseline: str, place: Path) -> dict[str, Any]:
     columns = columns_of(experiment)
     drawings = [draw_svg(draw, experiment, f"spt-compare-{number}-{draw.__name__}") for draw in (scatter, cost)]
-    share = all(is_share(method[way] or {}) for method in experiment["methods"] for way in ("forward", "reversed"))
     against = [row for row in experiment["pairs"] if row["first"] == baseline]
     others = [row for row in experiment["pairs"] if row["first"] != baseline]
     return {
@@ -53,7 +52,6 @@ def _view(experiment: Json, number: int, baseline: str, place: Path) -> dict[str
         "scatter": Markup(drawings[0]) if drawings[0] else None,  # noqa: S704  # as said
         "cost": Markup(drawings[1]) if drawings[1] else None,  # noqa: S704  # as said
         "pairs": [("from", against), ("of other methods", others)],
-        "forest": share,
         "rules": {column.title: column.rule for column in columns if column.rule},
     }  # fmt: skip
 
@@ -79,6 +77,5 @@ def _finding(view: dict[str, Any]) -> str:
         return f"{view['name']}: no method answers a reversed question."
     others = [shorten(method["name"], _NAME_WIDTH) for method in asked if method["best"] and method is not best]
     beside = f" (not significantly below it: {', '.join(others)})" if others else ""
-    unit = "%" if is_share(best["reversed"]) else ""
-    spoken = rate(best["reversed"], "–").replace(" ", f"{unit} ", 1)
-    return f"{view['name']}: highest reversed accuracy {spoken}, by {shorten(best['name'], _NAME_WIDTH)}{beside}."
+    lead = f"{view['name']}: highest reversed accuracy {spoken(best['reversed'], '–')}"
+    return f"{lead}, by {shorten(best['name'], _NAME_WIDTH)}{beside}."

@@ -13,9 +13,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from spt.compare.columns import Json, compact, percent_of
+from spt.compare.columns import Json, compact
 from spt.report.drawing import INK, STYLE, png, svg
-from spt.report.figures import is_share, shorten
+from spt.report.figures import shorten
 
 # Okabe and Ito's palette without what is too pale on white, and Tol's purple; twenty methods differ in mark and dash.
 _COLOURS = {
@@ -30,22 +30,21 @@ _NAME_WIDTH = 24
 
 
 def scatter(experiment: Json) -> Figure | None:
-    """Return a point a method, with its intervals; None where fewer than one has both accuracies."""
+    """Return a point a method, with its intervals; None where none has both accuracies."""
     shown = [method for method in experiment["methods"] if method["forward"] and method["reversed"]]
     if not shown:
         return None
-    figure, axes = _frame(len(shown), f"forward{_unit(experiment)}", f"reversed{_unit(experiment)}")
+    figure, axes = _frame(len(shown), _axis("forward", experiment), _axis("reversed", experiment))
     ends = []
     for number, method in enumerate(shown):
         style = _style(experiment, method)
-        x, y = (_numbers(method[way]) for way in ("forward", "reversed"))
+        x, y = (_percents(method[way]) for way in ("forward", "reversed"))
         axes.plot([x[1], x[2]], [y[0]] * 2, color=style["color"], linewidth=1.1)
         axes.plot([x[0]] * 2, [y[1], y[2]], color=style["color"], linewidth=1.1)
         axes.plot(x[0], y[0], linestyle="", markersize=6, markeredgecolor="#fefefe", zorder=3 + number, **style)
         ends.append((x[0], y[0]))
-    if is_share(shown[0]["forward"]):
-        axes.set(xlim=(-3, 103), ylim=(-3, 103))
-        axes.axline((0, 0), slope=1, color=_FAINT, linewidth=0.6, linestyle=(0, (2, 3)), zorder=0)
+    axes.set(xlim=(-3, 103), ylim=(-3, 103))
+    axes.axline((0, 0), slope=1, color=_FAINT, linewidth=0.6, linestyle=(0, (2, 3)), zorder=0)
     _label(axes, experiment, shown, ends)
     return figure
 
@@ -55,22 +54,19 @@ def cost(experiment: Json) -> Figure | None:
     shown = [method for method in experiment["methods"] if method["curve"]]
     if not shown:
         return None
-    figure, axes = _frame(len(shown), "tokens seen", f"reversed{_unit(experiment)}")
-    factor = 100 if is_share(shown[0]["reversed"] or {}) else 1
+    figure, axes = _frame(len(shown), "tokens seen", _axis("reversed", experiment))
     ends = []
     for number, method in enumerate(shown):
         style = _style(experiment, method)
         dash = _DASHES[_place(experiment, method) // len(_COLOURS) % len(_DASHES)]
         tokens = np.array([point["tokens"] for point in method["curve"]])
         middle, low, high = (
-            factor * np.array([point[key] for point in method["curve"]]) for key in ("value", "low", "high")
+            100 * np.array([point[key] for point in method["curve"]]) for key in ("value", "low", "high")
         )
         axes.fill_between(tokens, low, high, color=style["color"], alpha=0.14, linewidth=0)
         axes.plot(tokens, middle, markersize=3.5, linewidth=1.3, linestyle=dash, zorder=3 + number, **style)
         ends.append((float(tokens[-1]), float(middle[-1])))
-    axes.set_xlim(0, max(x for x, _ in ends) * 1.02)
-    if factor == 100:
-        axes.set_ylim(-3, 103)
+    axes.set(xlim=(0, max(x for x, _ in ends) * 1.02), ylim=(-3, 103))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: compact(value)))
     axes.locator_params(axis="x", nbins=6)
     _label(axes, experiment, shown, ends)
@@ -142,13 +138,9 @@ def _place(experiment: Json, method: Json) -> int:
     return next(number for number, one in enumerate(experiment["methods"]) if one["name"] == method["name"])
 
 
-def _numbers(figure: Json) -> tuple[float, float, float]:
-    value = percent_of(figure) or 0.0
-    factor = 100 if is_share(figure) else 1
-    low, high = (value if figure[end] is None else factor * figure[end] for end in ("low", "high"))
-    return value, low, high
+def _percents(figure: Json) -> list[float]:
+    return [100 * figure[name] for name in ("value", "low", "high")]
 
 
-def _unit(experiment: Json) -> str:
-    first = next(method["reversed"] for method in experiment["methods"] if method["reversed"])
-    return f" ({shorten(experiment['headline'], 20)}, {'percent' if is_share(first) else first['unit']})"
+def _axis(direction: str, experiment: Json) -> str:
+    return f"{direction} ({shorten(experiment['headline'], 20)}, percent)"

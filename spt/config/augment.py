@@ -160,3 +160,8 @@ class Augment(Section):
     def stored(self) -> bool:
         """Return whether it makes records that are stored, and not something that is drawn anew each epoch."""
         return bool(self.settings.stored)
+
+    @property
+    def asks(self) -> bool:
+        """Return whether a language model says what it adds."""
+        return any(getattr(self.settings, key, None) is not None for key in ("assistant", "extract"))

@@ -99,9 +99,10 @@ def apply_override(values: dict[str, Any], override: str) -> dict[str, Any]:
             raise ConfigError(f"--set {override!r}: {parent} holds {show(child)}, which has no keys")
         inner[parent] = dict(child or {})
         inner = inner[parent]
-    # Alone, these would open an empty block or a comment: `permute.delimiter=|` means the sign itself.
-    literal = text.strip()[:1] in ("|", ">", "#")
-    inner[leaf] = text.strip() if literal else parse_yaml(text, f"--set {key}")
+    # Alone, these would open an empty block, list, mapping or tag, or a comment: `data.train.path=-` means the sign.
+    value = text.strip()
+    literal = value in ("-", "?", "!") or value[:1] in ("|", ">", "#")
+    inner[leaf] = value if literal else parse_yaml(text, f"--set {key}")
     return root
 
 

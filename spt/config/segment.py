@@ -4,7 +4,7 @@ Each segmenter uses some of the keys; the others must keep their defaults, so th
 default given in so many words passes, because a saved experiment spells every default out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
@@ -76,6 +76,6 @@ class Segment(Section):
         """Return what is used anew each epoch, and so decides what is learned from stored data."""
         return self._used(lambda key: key == "max_words")
 
-    def _used(self, wanted: Any) -> dict[str, Any]:
+    def _used(self, wanted: Callable[[str], bool]) -> dict[str, Any]:
         values = self.model_dump(mode="json")
         return {key: values[key] for key in _USED_BY[self.segmenter] if wanted(key)}

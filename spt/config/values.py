@@ -34,7 +34,8 @@ def _one_or_more(value: Any) -> Any:
     whole = all(isinstance(part, (str, int)) and not isinstance(part, bool) and part != "" for part in parts)
     if not parts or not whole:
         raise ValueError("must be a text or a list of texts, none of them empty")
-    return str(value) if isinstance(value, int) else tuple(map(str, parts)) if parts is value else value
+    texts = tuple(map(str, parts))
+    return texts if parts is value else texts[0]
 
 
 Number = BeforeValidator(_number)

@@ -82,7 +82,7 @@ def _expand(text: str) -> tuple[list[Input], str]:
     """Return the files of one path, and a note on what was skipped."""
     if text == "-":
         return [Input(_spool_stdin(), "-", "stdin", ".jsonl", "")], ""
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))  # pathlib's own fails on a name such as ~draft.txt
     if path.is_dir():
         return _choose(text, (file for file in path.rglob("*") if not _hidden(file.relative_to(path))))
     if path.exists():

@@ -6,7 +6,7 @@ model, so that the hooks of DDP and FSDP see one forward; it leaves the model as
 
 from collections.abc import Mapping
 
-from spt.loss.causal import CausalLoss, head_loss, target_log_probabilities
+from spt.loss.causal import CausalLoss, head_loss
 from spt.loss.draw import Draw
 from spt.loss.masked import BicoLoss, UniformMaskedLoss
 
@@ -20,5 +20,4 @@ __all__ = [
     "Draw",
     "UniformMaskedLoss",
     "head_loss",
-    "target_log_probabilities",
 ]

@@ -20,18 +20,13 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from spt.batch import Batch, collate
-from spt.encode import IGNORED
 from spt.loss.draw import Draw
 from spt.model import Prepared
 from spt.model.adapter import adapted_layers, inputs_as_they_come
 from spt.model.attention import on_any_device
-from spt.model.head import apply_head, backbone_of, base_of, head_of, is_all_head, trained_rows
+from spt.model.head import apply_head, backbone_of, base_of, head_of, is_all_head, rows_at_once, trained_rows
 from spt.progress import say
 from spt.records import Example, Tag
-
-_CHUNK = {"cpu": 6 << 20}
-"""Logits a chunk. In float32 24 MiB on a CPU: above 32, malloc maps pages anew each time, at half the speed."""
-_LARGE_CHUNK = 1 << 27
 
 
 class CausalLoss(nn.Module):
@@ -106,12 +101,9 @@ class CausalLoss(nn.Module):
             return logits.float().sum() * 0.0  # a row of weight zero still takes part in the backward pass
         picked = output.index_select(0, predictors)
         if self.by_head:
-            return head_loss(head_of(self.model), picked, targets, self._chunk(picked.device.type))
+            chunk = rows_at_once(self.model, picked.device.type)
+            return head_loss(head_of(self.model), picked, targets, chunk)
         return functional.cross_entropy(picked.float(), targets, reduction="sum")
-
-    def _chunk(self, device: str) -> int:
-        vocabulary: int = base_of(self.model).config.get_text_config().vocab_size
-        return max(1, _CHUNK.get(device, _LARGE_CHUNK) // vocabulary)
 
 
 class _Known(torch.autograd.Function):
@@ -173,14 +165,3 @@ def _nats_and_gradients(
         upstream = wide.to(logits.dtype)
     with torch.autocast(hidden.device.type, enabled=False):  # gradients have the dtypes that the forward pass chose
         return nats, torch.autograd.grad(logits, (hidden, *rows), upstream)
-
-
-def target_log_probabilities(
-    logits: Float[Tensor, "batch tokens vocabulary"], labels: Int[Tensor, "batch tokens"]
-) -> Float[Tensor, " batch"]:
-    """Return the log-probability of each row's labels, in nats, summed; rows are aligned as in training."""
-    learned = labels[:, 1:] != IGNORED
-    picked = logits[:, :-1][learned].float()
-    nats = functional.cross_entropy(picked, labels[:, 1:][learned], reduction="none")
-    rows = learned.nonzero()[:, 0]
-    return torch.zeros(len(labels), device=logits.device).index_add_(0, rows, -nats)

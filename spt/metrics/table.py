@@ -40,7 +40,6 @@ class Answer:
 Others = Sequence[tuple[str, ...]]
 Measure = Callable[[Answer], float | None]
 Worth = Callable[[float], float]
-Kind = Literal["rate", "mean"]
 Needs = Literal["prediction", "logprobs", "rank"]
 Floor = Callable[[Answer, Others], float | None]
 
@@ -49,12 +48,11 @@ Floor = Callable[[Answer, Others], float | None]
 class Metric:
     """One number of a question.
 
-    A `rate` is 0 or 1, a `mean` anything between its bounds; `needs` is what it reads of an Answer. `floor` is what a
-    wrong answer would score (given the targets of other facts), or chance; None where neither is known.
+    `needs` is what it reads of an Answer. `floor` is what a wrong answer would score (given the targets of other
+    facts), or chance; None where neither is known.
     """
 
     name: str
-    kind: Kind
     needs: Needs
     measure: Measure
     floor: Floor
@@ -137,17 +135,17 @@ def _expected(worth: Worth, targets: int, rivals: int) -> float:
     return float(sum(chance * worth(rank) for rank, chance in enumerate(chances, start=1)))
 
 
-def _text(name: str, rule: match.Match, kind: Kind = "rate") -> Metric:
+def _text(name: str, rule: match.Match) -> Metric:
     measure = partial(_of_targets, rule)
-    return Metric(name, kind, "prediction", measure, partial(_mean_over_others, measure))
+    return Metric(name, "prediction", measure, partial(_mean_over_others, measure))
 
 
-def _ranked(name: str, worth: Worth, kind: Kind = "rate") -> Metric:
-    return Metric(name, kind, "rank", partial(_of_rank, worth), partial(_chance_of_rank, worth))
+def _ranked(name: str, worth: Worth) -> Metric:
+    return Metric(name, "rank", partial(_of_rank, worth), partial(_chance_of_rank, worth))
 
 
 def _likelihood(name: str, measure: Measure) -> Metric:
-    return Metric(name, "mean", "logprobs", measure, partial(_mean_over_other_logprobs, measure))
+    return Metric(name, "logprobs", measure, partial(_mean_over_other_logprobs, measure))
 
 
 _stated = partial(_of_wordings, match.states_fact)
@@ -156,14 +154,14 @@ _ALL = (
     _text("startswith", match.startswith),
     _text("contains", match.contains),
     *(_text(f"first_words_{count}", match.first_words(count)) for count in range(1, 10)),
-    _text("token_f1", match.token_f1, "mean"),
-    _text("rouge1_recall", match.rouge1_recall, "mean"),
-    Metric("states_fact", "rate", "prediction", _stated, partial(_mean_over_others, _stated)),
-    _text("bleu", match.bleu, "mean"),
+    _text("token_f1", match.token_f1),
+    _text("rouge1_recall", match.rouge1_recall),
+    Metric("states_fact", "prediction", _stated, partial(_mean_over_others, _stated)),
+    _text("bleu", match.bleu),
     _likelihood("logprob", _logprob),
     _likelihood("logprob_per_token", _logprob_per_token),
-    Metric("choice", "rate", "logprobs", _choice, _chance_of_choice),
-    _ranked("mrr", _reciprocal, "mean"),
+    Metric("choice", "logprobs", _choice, _chance_of_choice),
+    _ranked("mrr", _reciprocal),
     *(_ranked(f"hits_{count}", partial(_within, count)) for count in (1, 5, 10)),
 )
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _ALL})

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from spt.errors import ModelError
-from spt.model.check import noise
+from spt.model.check import answering, noise
 from spt.model.head import base_of
 from spt.model.mirror import attend_mirrored
 from spt.model.source import first_line
@@ -144,7 +144,7 @@ def _check_packing(model: Any) -> None:
             "model.attn_implementation: sdpa (where the architecture has it) or flash_attention_2, or packing: false"
         )
     try:
-        with on_any_device(model):
+        with on_any_device(model), answering(model):
             difference = _packed_difference(model)
     except (TypeError, ValueError, RuntimeError, KeyError, IndexError) as error:
         raise ModelError(
@@ -160,8 +160,7 @@ def _check_packing(model: Any) -> None:
 @torch.inference_mode()
 def _packed_difference(model: Any) -> float:
     """Return by how much logits in a packed row differ from those alone, or with another neighbour, as a share."""
-    device, was_training = next(model.parameters()).device, model.training
-    model.eval()
+    device = next(model.parameters()).device
     first, other, last = [1, 2, 3], [4, 3, 5], [5, 6, 7, 8, 9]
     alone = model(input_ids=torch.tensor([last], device=device), use_cache=False).logits.float()
     bounds = torch.tensor([0, len(first), len(first) + len(last)], dtype=torch.int32, device=device)
@@ -173,7 +172,6 @@ def _packed_difference(model: Any) -> float:
         packed = model(input_ids=ids, position_ids=positions, use_cache=False, **layout).logits.float()
         found = packed[:, len(first) :]
         difference = max(difference, float((found - alone).abs().max() / alone.abs().max()))
-    model.train(was_training)
     return difference
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from spt.errors import ModelError
 from spt.model.attention import NAME
-from spt.model.check import noise
+from spt.model.check import answering, noise
 from spt.model.head import backbone_of, base_of
 from spt.model.mirror import mirror
 from spt.model.source import first_line
@@ -39,7 +39,8 @@ def check_full(model: Any) -> None:
             "model.attn_implementation: sdpa"
         )
     try:
-        seen, hidden = _reach(model)
+        with answering(model):
+            seen, hidden = _reach(model)
     except (TypeError, ValueError, RuntimeError, KeyError, IndexError) as error:
         raise ModelError(_unfit(kind, first_line(error))) from error
     if seen == 0 or hidden > noise(model):
@@ -53,15 +54,13 @@ def _unfit(kind: str, reason: str) -> str:
 @torch.inference_mode()
 def _reach(model: Any) -> tuple[float, float]:
     """Return by which share the first logits change with the last token where it is visible, and where it is not."""
-    device, was_training = next(model.parameters()).device, model.training
-    model.eval()
+    device = next(model.parameters()).device
     ids = torch.tensor([[1, 2, 3], [1, 2, 4]], device=device)
     shares = []
     for last in (True, False):
         mask = full_mask(model, torch.tensor([[True, True, last]] * 2, device=device))
         first = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, 0].float()
         shares.append(float((first[0] - first[1]).abs().max() / first.abs().max()))
-    model.train(was_training)
     return shares[0], shares[1]
 
 

@@ -18,7 +18,7 @@ from spt.config import Model
 from spt.errors import ModelError
 from spt.model.adapter import add_lora, load_adapter
 from spt.model.scratch import build_model
-from spt.model.source import READ_ERRORS, first_line, resolve_base
+from spt.model.source import GIVE_A_MODEL, READ_ERRORS, first_line, resolve_base
 from spt.model.tag import choose_tag, fit_embeddings, suppress_tag
 from spt.records import Tag
 
@@ -139,10 +139,7 @@ def _load(what: str, place: str, revision: str | None, trust_remote_code: bool, 
             return AutoTokenizer.from_pretrained(place, **options)
         model, found = AutoModelForCausalLM.from_pretrained(place, output_loading_info=True, **options)
     except READ_ERRORS as error:
-        raise ModelError(
-            f"{place}: the {what} cannot be loaded ({first_line(error)}). Give a Hub id that exists (and "
-            "is reachable: offline, a folder), a folder written by save_pretrained, or a .gguf file."
-        ) from error
+        raise ModelError(f"{place}: the {what} cannot be loaded ({first_line(error)}). {GIVE_A_MODEL}") from error
     if found["missing_keys"]:  # transformers would go on with random numbers in their place
         missing = sorted(found["missing_keys"])
         raise ModelError(

@@ -23,6 +23,12 @@ _BLOCK, _BLOCKS = 1 << 16, 32
 READ_ERRORS = (OSError, ValueError, ImportError, KeyError, RuntimeError, SafetensorError)
 """What transformers and peft raise for a folder that is missing, foreign or damaged."""
 
+GIVE_A_MODEL = (
+    "Give a Hub id that exists (and is reachable: offline, a folder), a folder written by save_pretrained, or a .gguf "
+    "file."
+)
+"""What to do where a model cannot be read."""
+
 
 def first_line(error: Exception) -> str:
     """Return the first line of an error's message; theirs run over many."""

@@ -9,21 +9,23 @@ compared, by reason. Texts are matched by their characters; lines with [SEP] by 
 loses it. Trade-off: texts that one side lacks are counted, not guessed at.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from spt.errors import InputError
-from spt.preprocess.read import read_segmented
+from spt.config import Source
+from spt.corpus import read_rows, stop
+from spt.errors import CorpusError, InputError
+from spt.preprocess.read import find_segmented, read_segmented
 from spt.segment.agreement import agreement
 
 SEPARATOR = "[SEP]"
 _OPENING = 40
 """Characters, white space aside, by which lines that begin alike are told: a prompt's demonstration, copied."""
 _COPIES = 3
+_GOLD = 'must be an object with "text" and "cuts": [offsets inside the text]'
 
 Cuts = Mapping[str, frozenset[int]]
 """The cuts of each text."""
@@ -81,9 +83,8 @@ def _rates(cuts: Cuts, others: Cuts) -> dict[str, float]:
 
 def _read(path: Path) -> Side:
     if path.is_dir():
-        folder = path / "segmented" if (path / "segmented").is_dir() else path
         side = Side()
-        for row in read_segmented(folder):
+        for row in read_segmented(find_segmented(str(path))):
             side.add(path.name, row.text, row.cuts)
         return side
     if path.suffix == ".jsonl" and path.exists():
@@ -96,19 +97,22 @@ def _read(path: Path) -> Side:
 
 def _read_gold(path: Path) -> Side:
     side = Side()
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            row = json.loads(line)
-            found = {name: row[name] for name in row if name == "cuts" or name.startswith("cuts_")}
-            text: str = row["text"]
-            wrong = not found or not all(0 < cut < len(text) for cuts in found.values() for cut in cuts)
-        except (ValueError, KeyError, TypeError):
-            wrong = True
-        if wrong:
-            raise InputError(f'{path}:{number}: must be an object with "text" and "cuts": [offsets inside the text]')
+    for row in read_rows(Source(path=str(path)), _refuse):
+        text = row.values.get("text")
+        found = {name: cuts for name, cuts in row.values.items() if name == "cuts" or name.startswith("cuts_")}
+        if not (isinstance(text, str) and found and all(_inside(text, cuts) for cuts in found.values())):
+            raise InputError(f"{row.source}:{row.line}: {_GOLD}")
         for name, cuts in found.items():
             side.add(name, text, cuts)
     return side
+
+
+def _refuse(error: CorpusError) -> NoReturn:
+    raise InputError(f"{error.source}:{error.line}: {_GOLD} ({error.detail})")
+
+
+def _inside(text: str, cuts: Any) -> bool:
+    return isinstance(cuts, list) and all(isinstance(cut, int) and 0 < cut < len(text) for cut in cuts)
 
 
 def read_joined(path: Path, texts: Iterable[str]) -> Side:
@@ -117,12 +121,7 @@ def read_joined(path: Path, texts: Iterable[str]) -> Side:
     `not exact`: no text has these characters. `copied`: nor has it, and several such lines begin alike, as a prompt's
     demonstration does. `trailing separator` and `repeated separator` lines are used, and counted all the same.
     """
-    try:
-        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: cannot be read ({error}); give a UTF-8 file of units joined by {SEPARATOR}"
-        ) from None
+    lines = [str(row.values["text"]) for row in read_rows(Source(path=str(path)), stop)]
     known = {_letters(text): text for text in texts}
     unknown = [letters for line in lines if (letters := _letters(line.replace(SEPARATOR, ""))) not in known]
     openings = Counter(letters[:_OPENING] for letters in unknown)

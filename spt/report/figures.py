@@ -88,6 +88,12 @@ def rate(figure: Mapping[str, Any] | None, separator: str = "-") -> str:
     return f"{amount(figure)} [{bounds(figure, separator)}]" if has_interval(figure) else amount(figure)
 
 
+def spoken(figure: Mapping[str, Any], separator: str = "-") -> str:
+    """Return a known figure as a sentence has it, such as `97.5% [95-99]`; what is no share has no percent sign."""
+    value = amount(figure) + "%" * is_share(figure)
+    return f"{value} [{bounds(figure, separator)}]" if has_interval(figure) else value
+
+
 def difference(figure: Mapping[str, Any] | None) -> str:
     """Return a signed difference with its 95% interval in percent, such as `-1.5 [-4, 1]`."""
     return rate(figure, ", ")
@@ -134,9 +140,9 @@ def match_rules(runs: Sequence[Run]) -> list[str]:
 
 
 def fluency_rules(runs: Sequence[Run]) -> list[str]:
-    """Return a line for each rule by which free generations count as in natural order."""
+    """Return each rule by which free generations count as in natural order."""
     rules = dict.fromkeys((run.summary.get("fluency") or {}).get("rule") for run in runs)
-    return [f"natural order: free generations {visible(rule)}" for rule in rules if rule]
+    return [visible(rule) for rule in rules if rule]
 
 
 def sample_sizes(runs: Sequence[Run]) -> list[str]:
@@ -146,28 +152,32 @@ def sample_sizes(runs: Sequence[Run]) -> list[str]:
     """
     groups: dict[str, list[tuple[Run, str]]] = {}
     for run, label in zip(runs, labels(runs, 24), strict=True):
-        sizes = [
-            f"{direction} {group['n_questions']} questions of {group['n_facts']} facts"
-            for direction in ("forward", "reversed")
-            if (group := run.summary.get(direction))
-        ]
-        groups.setdefault(", ".join(sizes) or "no questions", []).append((run, label))
+        groups.setdefault(", ".join(asked(run.summary)) or "no questions", []).append((run, label))
     lines = []
-    for asked, members in groups.items():
+    for sizes, members in groups.items():
         whose = f" ({', '.join(label for _, label in members)})" if len(groups) > 1 else ""
-        lines.append(f"n{whose}: {asked}; floor (other facts' answers): {_floors([run for run, _ in members])}")
+        lines.append(f"n{whose}: {sizes}; floor (other facts' answers): {_floors([run for run, _ in members])}")
     if len(groups) > 1:
         lines.append("these runs did not answer the same questions: their figures are not comparable")
     return lines + _paired(runs)
+
+
+def asked(ways: Mapping[str, Any]) -> list[str]:
+    """Return for each direction in which anything was asked how many questions, of how many facts."""
+    return [
+        f"{direction} {group['n_questions']} questions of {group['n_facts']} facts"
+        for direction in ("forward", "reversed")
+        if (group := ways.get(direction))
+    ]
 
 
 def _paired(runs: Sequence[Run]) -> list[str]:
     """Return a line for each run whose gap is not forward minus reversed: some facts are asked one way alone."""
     lines = []
     for run, label in zip(runs, labels(runs, 24), strict=True):
-        asked = [group["n_facts"] for way in ("forward", "reversed") if (group := run.summary.get(way))]
+        facts = [group["n_facts"] for way in ("forward", "reversed") if (group := run.summary.get(way))]
         both = (run.gap or {}).get("n_facts")
-        if both is not None and both < max(asked, default=0):
+        if both is not None and both < max(facts, default=0):
             lines.append(f"gap of {label}: over the {both} facts that are asked both ways alone")
     return lines
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from spt.report.figures import ABSENT, amount, count, duration, has_interval, is_share, rate, reasons, visible
+from spt.report.figures import ABSENT, count, duration, reasons, spoken, visible
 from spt.report.load import Run, known
 
 Figure = Mapping[str, Any]
@@ -37,8 +37,8 @@ def guard_rows(runs: Sequence[Run]) -> list[GuardRow]:
     rows = []
     for name in dict.fromkeys(name for run in runs for name in run.guards):
         figures = tuple(run.guards.get(name) for run in runs)
-        known = [figure for figure in figures if figure]
-        label, rule = (next((figure[key] for figure in known if figure.get(key)), "") for key in ("label", "rule"))
+        found = [figure for figure in figures if figure]
+        label, rule = (next((figure[key] for figure in found if figure.get(key)), "") for key in ("label", "rule"))
         rows.append(GuardRow(label or name.replace("_", " "), rule, figures))
     return rows
 
@@ -51,9 +51,7 @@ def guard_cell(figure: Figure | None) -> str:
     left_out = f"; without {reasons(lost, 'prompt')}" if lost else ""
     if figure.get("value") is None:
         return (f"not measured: {figure['reason']}" if figure.get("reason") else "not measured") + left_out
-    if not is_share(figure):
-        return rate(figure) + left_out
-    return (rate(figure).replace(" ", "% ", 1) if has_interval(figure) else f"{amount(figure)}%") + left_out
+    return spoken(figure) + left_out
 
 
 def beside(figure: Figure | None) -> list[str]:

@@ -27,10 +27,7 @@ def escape(text: str) -> str:
 
 def latex(runs: Sequence[Run]) -> str:
     """Return the headline table, its caption with the match rule and the sample sizes."""
-    rows = [
-        [escape(label), *map(set_cell, (*_rates(run), difference(run.gap), _p(run), rate(run.fluency)))]
-        for label, run in zip(labels(runs, _NAME_WIDTH), runs, strict=True)
-    ]
+    rows = [[escape(label), *_cells(run)] for label, run in zip(labels(runs, _NAME_WIDTH), runs, strict=True)]
     lines = ("Percent, with 95% intervals over facts", *match_rules(runs), *sample_sizes(runs), *left_out(runs))
     return set_table(("Run", "Forward", "Reversed", "Gap", "$p$", "Natural order"), rows, lines)
 
@@ -47,12 +44,11 @@ def set_table(head: Sequence[str], rows: Sequence[Sequence[str]], lines: Sequenc
     )
 
 
-def _rates(run: Run) -> tuple[str, str]:
-    return rate(run.figure("forward")), rate(run.figure("reversed"))
-
-
-def _p(run: Run) -> str:
-    return p_value(run.gap.get("p_value")) if run.gap else p_value(None)
+def _cells(run: Run) -> list[str]:
+    figures = run.figure("forward"), run.figure("reversed"), run.fluency
+    forward, reverse, natural = map(rate, figures)
+    p = p_value((run.gap or {}).get("p_value"))
+    return [set_cell(cell) for cell in (forward, reverse, difference(run.gap), p, natural)]
 
 
 def set_cell(cell: str) -> str:

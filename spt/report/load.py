@@ -20,16 +20,15 @@ from spt.records import Question, Score
 from spt.report.stored import Evaluated, Line, Row, Summary, Timings, Trained, check_numbers, read_lines, read_object
 
 HALVES = ("name_first", "description_first", "both")
-_OPTIONAL = ("model", "gap", "relations", "fluency", "perplexity", "guards", "unanswered", "no_log_probabilities")
 
 
 @dataclass(frozen=True)
 class Run:
     """A finished run.
 
-    `summary` is `evaluate/summary.json`; `n_scores` how many questions were asked, and `questions` a digest of them,
-    the same whatever their order; `log` the lines of `train/metrics.jsonl`. `train` (the manifest) and `seconds` are
-    empty where the model was not trained in this run.
+    `summary` is `evaluate/summary.json`, with None for what an older one lacks; `n_scores` how many questions were
+    asked, and `questions` a digest of them, the same whatever their order; `log` the lines of `train/metrics.jsonl`.
+    `train` (the manifest) and `seconds` are empty where the model was not trained in this run.
     """
 
     name: str
@@ -102,7 +101,7 @@ def load_run(folder: Path) -> Run:
     return Run(
         name=str(summary["name"]),
         folder=folder,
-        summary=dict.fromkeys(_OPTIONAL) | summary,
+        summary=dict.fromkeys(Summary.model_fields) | summary,
         n_scores=n_scores,
         questions=questions,
         log=tuple(line for _, line in read_lines(log, Line, retrain)) if log.exists() else (),

@@ -6,6 +6,7 @@ could read as markup stands as an HTML entity, which is ugly in the source and a
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from spt.report.figures import (
@@ -25,6 +26,8 @@ from spt.report.pairs import Pair
 
 LIMIT = 60_000
 """Characters; a comment on GitHub holds 65,536."""
+_BESIDE = 500
+"""Characters kept for the line that says what is left out."""
 _NAME_WIDTH = 80
 _MARKUP = re.compile(r"[^\w\s.,:;()/%+\-'\"=?]|(?<![^\W_])_|_(?![^\W_])", re.ASCII)
 
@@ -45,24 +48,26 @@ def markdown(runs: Sequence[Run], pairs: Sequence[Pair] = ()) -> str:
         *(escape(line) for line in match_rules(runs) + sample_sizes(runs) + server_notes(runs)),
     ]
     text = "\n".join([pipe_table(header, rows), "", *(f"- {note}" for note in notes), ""])
-    left = []
-    for title, table in _details(runs, names, pairs).items():
-        if table and len(text) + len(table) < LIMIT - 500:
-            text += f"\n{table}\n"
-        elif table:
-            left.append(title)
-    if left:
-        text += f"\nToo long for a comment, so only in report.html and report.json: {', '.join(left)}.\n"
-    return text
-
-
-def _details(runs: Sequence[Run], names: Sequence[str], pairs: Sequence[Pair]) -> dict[str, str]:
-    return {
+    details = {
         "comparisons": _comparisons(names, pairs),
         "guards": _guards(runs, names),
         "relations": _relations(runs, names),
         "language and speed": _language(runs, names),
     }
+    return fill(text, details.items())
+
+
+def fill(text: str, parts: Iterable[tuple[str, str]]) -> str:
+    """Return a text with as many of the (title, part) behind it as fit a comment; the others are named."""
+    left = []
+    for title, part in parts:
+        if part and len(text) + len(part) < LIMIT - _BESIDE:
+            text += f"\n{part}\n"
+        elif part:
+            left.append(title)
+    if left:
+        text += f"\nToo long for a comment, so only in report.html and report.json: {escape('; '.join(left))[:400]}.\n"
+    return text
 
 
 def _cells(run: Run) -> list[str]:
@@ -77,8 +82,8 @@ def _cells(run: Run) -> list[str]:
 def _comparisons(names: Sequence[str], pairs: Sequence[Pair]) -> str:
     rows = [
         (
-            names[pair.second], names[pair.first], pair.figure.direction, difference(pair.change),
-            p_value(pair.figure.p_value).replace("<", "&lt;"), p_value(pair.figure.p_holm).replace("<", "&lt;"),
+            names[pair.second], names[pair.first], pair.direction, difference(asdict(pair.gap)),
+            p_value(pair.gap.p_value).replace("<", "&lt;"), p_value(pair.p_holm).replace("<", "&lt;"),
         )
         for pair in pairs
     ]  # fmt: skip

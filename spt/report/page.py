@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -51,18 +52,10 @@ def page(runs: Sequence[Run], pairs: Sequence[Pair], place: Path) -> str:
         rules={name: rules[name] for name in (*METRICS, *sorted(rules.keys() - METRICS.keys())) if name in rules},
         headlines=figures.match_rules(runs),
         notes=figures.sample_sizes(runs) + figures.server_notes(runs),
-        fluency_rules=_fluency_rules(runs),
+        fluency_rules=figures.fluency_rules(runs),
         neutral=_neutral_texts(runs),
         guards=_guards(runs, names),
-        pairs=[
-            {
-                "first": names[pair.first],
-                "second": names[pair.second],
-                "figure": pair.figure,
-                "change": pair.change,
-            }
-            for pair in pairs
-        ],
+        pairs=[asdict(pair) | {"first": names[pair.first], "second": names[pair.second]} for pair in pairs],
         each_with_each=EACH_WITH_EACH,
         columns=["result", *(["run"] if len(runs) > 1 else []), "asked", "prompt", "target", "prediction", "log-prob."],
         # The three texts not escaped: our own script, JSON in which no character can end its element, and drawings.
@@ -88,20 +81,15 @@ def _finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     figure = run.figure("reversed") or {}
     if len(runs) > 1 and not figure.get("value"):
         return "No run answers a reversed question."
-    lead = f"Reversed accuracy: {_spoken(run.figure('reversed'))}"
+    lead = f"Reversed accuracy: {_spoken(figure)}"
     if len(runs) > 1:
-        lead = f"Highest reversed accuracy: {_spoken(run.figure('reversed'))}, by {names[best]}"
+        lead = f"Highest reversed accuracy: {_spoken(figure)}, by {names[best]}"
     cost = (("forward", run.figure("forward")), ("natural order", run.fluency))
     return "; ".join([lead, *(f"{name} {_spoken(figure)}" for name, figure in cost if figure)]) + "."
 
 
-def _spoken(figure: Mapping[str, Any] | None) -> str:
-    return figures.rate(figure, "\u2060–\u2060").replace(" ", "% ", 1)  # a word joiner keeps the range on one line
-
-
-def _fluency_rules(runs: Sequence[Run]) -> list[str]:
-    rules = dict.fromkeys((run.summary.get("fluency") or {}).get("rule") for run in runs)
-    return [rule for rule in rules if rule]
+def _spoken(figure: Mapping[str, Any]) -> str:
+    return figures.spoken(figure, "\u2060–\u2060")  # a word joiner keeps the range on one line
 
 
 def _neutral_texts(runs: Sequence[Run]) -> list[str]:

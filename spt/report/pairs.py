@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from spt.records import Score
+from spt.metrics import METRICS
+from spt.records import DIRECTIONS, Direction, Score
 from spt.report.load import Run
-from spt.statistics import Comparison, holm
+from spt.statistics import holm
+from spt.statistics.bootstrap import Gap, gaps
 from spt.statistics.columns import Columns
-from spt.statistics.compare import compare_columns
+from spt.statistics.facts import FactTotals
 
 EACH_WITH_EACH = 6
 """Runs over one set of questions up to which every pair is compared."""
@@ -20,25 +22,24 @@ EACH_WITH_EACH = 6
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Run number `second` minus run number `first`; `figure.p_holm` is corrected for all rows of the report."""
+    """Run number `second` minus run number `first` over the headline's facts, paired.
+
+    `p_holm` is the p-value corrected for all rows of the report.
+    """
 
     first: int
     second: int
-    figure: Comparison
-
-    @property
-    def change(self) -> dict[str, float | None]:
-        """Return the difference in the form of every other figure."""
-        return {"value": self.figure.difference, "low": self.figure.low, "high": self.figure.high}
+    direction: Direction
+    metric: str
+    gap: Gap
+    p_holm: float
 
 
 def compare_pairs(runs: Sequence[Run]) -> list[Pair]:
     """Return the comparisons of runs that answered the same questions under the same headline metric."""
-    found = [pair for members in _groups(runs) for pair in _compare(runs, members)]
-    corrected = holm([pair.figure.p_value for pair in found])
-    return [
-        replace(pair, figure=replace(pair.figure, p_holm=p_holm)) for pair, p_holm in zip(found, corrected, strict=True)
-    ]
+    found = [row for members in _groups(runs) for row in _compare(runs, members)]
+    corrected = holm([gap.p_value for *_, gap in found])
+    return [Pair(*row, p_holm) for row, p_holm in zip(found, corrected, strict=True)]
 
 
 def _groups(runs: Sequence[Run]) -> list[list[int]]:
@@ -48,25 +49,28 @@ def _groups(runs: Sequence[Run]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _compare(runs: Sequence[Run], members: Sequence[int]) -> list[Pair]:
+def _compare(runs: Sequence[Run], members: Sequence[int]) -> Iterator[tuple[int, int, Direction, str, Gap]]:
     if len(members) < 2:
-        return []
+        return
     headline = runs[members[0]].headline
-    read = {number: Columns(_headline_scores(runs[number])) for number in members}
+    totals = {number: _totals(runs[number]) for number in members}
     # Where the metric applies to no question, there is nothing to compare.
-    measured = [number for number, columns in read.items() if _is_measured(columns, headline)]
+    measured = [number for number, sides in totals.items() if any(side.facts for side in sides)]
     pairs = list(combinations(measured, 2))
     if len(measured) > EACH_WITH_EACH:
         pairs = [(measured[0], number) for number in measured[1:]]
-    return [
-        Pair(first, second, figure)
-        for first, second in pairs
-        for figure in compare_columns(read[first], read[second], [headline])
-    ]
+    for first, second in pairs:
+        sides = list(zip(totals[second], totals[first], strict=True))
+        found = gaps(sides, [METRICS[headline].bounds] * len(sides))
+        for direction, gap in zip(DIRECTIONS, found, strict=True):
+            if gap is not None:
+                yield first, second, direction, headline, gap
 
 
-def _is_measured(columns: Columns, headline: str) -> bool:
-    return bool(columns.metrics) and bool(columns.totals(headline, columns.tested()).facts)
+def _totals(run: Run) -> list[FactTotals]:
+    """Return the headline's totals of a run, by direction."""
+    columns = Columns(_headline_scores(run))
+    return [columns.totals(run.headline, columns.tested() & columns.of_direction(way)) for way in DIRECTIONS]
 
 
 def _headline_scores(run: Run) -> Iterator[Score]:

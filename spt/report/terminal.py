@@ -76,5 +76,5 @@ def _notes(runs: Sequence[Run]) -> Text:
     lines = ["percent [95% interval over facts]"]
     if any(halves(run, "forward") for run in runs):
         lines[0] += f"; second line: {' / '.join(TESTED)}"
-    lines += [*match_rules(runs), *fluency_rules(runs), *sample_sizes(runs)]
-    return Text("\n".join([*lines, *server_notes(runs)]))
+    fluency = [f"natural order: free generations {rule}" for rule in fluency_rules(runs)]
+    return Text("\n".join([*lines, *match_rules(runs), *fluency, *sample_sizes(runs), *server_notes(runs)]))

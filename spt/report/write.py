@@ -18,6 +18,7 @@ from spt.report.markdown import markdown
 from spt.report.page import page
 from spt.report.pairs import Pair, compare_pairs
 from spt.report.plots import accuracy_png, curves_png
+from spt.report.stored import Summary
 
 
 def write_report(runs: Sequence[Run], folder: Path) -> dict[str, Any]:
@@ -27,7 +28,8 @@ def write_report(runs: Sequence[Run], folder: Path) -> dict[str, Any]:
     """
     assert runs, "a report needs a run"
     pairs = compare_pairs(runs)
-    result = {"runs": [_result(run) for run in runs], "compare": [_comparison(runs, pair) for pair in pairs]}
+    names = labels(runs, 200)
+    result = {"runs": [_result(run) for run in runs], "compare": [_comparison(names, pair) for pair in pairs]}
     # A lone surrogate, which a file of JSON can bring in, goes out as it came: as the escape \udXXX.
     write_atomically(folder / "report.json", f"{dump_json(result)}\n".encode(errors="backslashreplace"))
     write_atomically(folder / "report.md", visible(markdown(runs, pairs)))
@@ -42,18 +44,13 @@ def write_report(runs: Sequence[Run], folder: Path) -> dict[str, Any]:
     return result
 
 
-_SUMMARY = (
-    "model", "headline", "match_rules", "forward", "reversed", "gap", "fluency", "perplexity", "relations", "guards",
-    "unanswered", "no_log_probabilities",
-)  # fmt: skip
-_TRAIN = ("steps", "target_tokens")
-
-
 def _result(run: Run) -> dict[str, Any]:
-    summary = {name: run.summary.get(name) for name in _SUMMARY}
-    return {"name": run.name, **summary, **{name: run.train.get(name) for name in _TRAIN}, "seconds": run.seconds}
+    summary = {name: run.summary[name] for name in Summary.model_fields}
+    trained = {name: run.train.get(name) for name in ("steps", "target_tokens")}
+    return summary | trained | {"seconds": run.seconds}
 
 
-def _comparison(runs: Sequence[Run], pair: Pair) -> dict[str, Any]:
-    names = labels(runs, 200)
-    return {"first": names[pair.first], "second": names[pair.second], **asdict(pair.figure)}
+def _comparison(names: Sequence[str], pair: Pair) -> dict[str, Any]:
+    row = asdict(pair) | {"first": names[pair.first], "second": names[pair.second]}
+    gap: dict[str, Any] = row.pop("gap")
+    return row | {"difference": gap.pop("value")} | gap

@@ -27,8 +27,8 @@ class Asked(Protocol):
     def has_log_probabilities(self) -> bool:
         """Return whether it can tell how likely a given continuation is."""
 
-    def generate(self, prompts: Sequence[str], *, max_new_tokens: int, sample_seed: int | None = None) -> list[str]:
-        """Return a continuation of each prompt: greedy, or sampled at temperature 1 where a seed is given."""
+    def generate(self, prompts: Sequence[str], *, max_new_tokens: int) -> list[str]:
+        """Return the greedy continuation of each prompt."""
 
     def log_probabilities(self, groups: Sequence[Group]) -> list[list[tuple[float, int]]]:
         """Return (nats, tokens) of each candidate after its prompt, for groups of (prompt, candidates)."""
@@ -45,8 +45,8 @@ class LocalAsked:
         if settings.chat_template:
             require_template(tokenizer)
 
-    def generate(self, prompts: Sequence[str], *, max_new_tokens: int, sample_seed: int | None = None) -> list[str]:
-        """Return a continuation of each prompt: greedy, or sampled at temperature 1 where a seed is given."""
+    def generate(self, prompts: Sequence[str], *, max_new_tokens: int) -> list[str]:
+        """Return the greedy continuation of each prompt."""
         ids = prompt_ids(self.tokenizer, [self.framed(prompt) for prompt in prompts])
         longest, prompt = max(zip(map(len, ids), prompts, strict=True), default=(0, ""))
         what = f"the prompt {shortened(prompt)} with evaluate.max_new_tokens"
@@ -58,7 +58,6 @@ class LocalAsked:
             max_new_tokens=max_new_tokens,
             batch_size=self.settings.batch_size,
             batch_tokens=self.settings.batch_tokens,
-            sample_seed=sample_seed,
         )
 
     def log_probabilities(self, groups: Sequence[Group]) -> list[list[tuple[float, int]]]:

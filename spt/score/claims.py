@@ -7,6 +7,7 @@ by its words alone, so "surely not Ann" claims Ann.
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import islice
 from random import Random
 
@@ -17,10 +18,11 @@ from spt.metrics.text import words
 from spt.progress import say
 from spt.records import Guard
 from spt.score.asked import Asked
-from spt.score.finding import Finding, finding, not_measured, share_of_facts
+from spt.score.finding import Finding, finding, not_measured, share_of_totals
 from spt.score.phrases import Phrases
 from spt.score.served import count_reasons, lost_prompts
 from spt.statistics import bootstrap_mean
+from spt.statistics.facts import by_fact
 
 STATED = "stands in the answer's first sentence; case and punctuation ignored"
 RULES = {
@@ -38,6 +40,7 @@ NAMED_RULE = (
     "as above, for targets that are names (every word begins with a capital letter); no more than the share of prompts "
     "that ask for a name"
 )
+MARGIN_LABEL = "log-probability of the wrong name beside other names"
 MARGIN_RULE = (
     "log-probability of the wrong name after the prompt, minus the mean of up to eight names that other guards forbid; "
     "nats: above 0, the wrong inference is likelier than chance"
@@ -122,11 +125,11 @@ def claims(kind: str, answers: Mapping[Guard, str], known: Sequence[str], *, see
     for guard, answer in answers.items():
         forbidden = always | set(map(words, guard.forbidden))
         stated = [found for _, found in phrases.find(words(first_sentence(answer))) if found in forbidden]
-        hits.append(bool(stated))
+        hits.append(float(bool(stated)))
         if stated:
             examples.append({"guard": guard.id, "prompt": guard.prompt, "prediction": answer})
-    facts = [guard.fact_id for guard in answers]
-    return share_of_facts(LABELS[kind], RULES[kind], hits, facts, seed=seed, examples=examples)
+    totals = by_fact(hits, [guard.fact_id for guard in answers])
+    return share_of_totals(LABELS[kind], RULES[kind], totals, seed=seed, examples=examples)
 
 
 def first_sentence(answer: str) -> str:
@@ -143,19 +146,14 @@ def compared(guards: Sequence[Guard], seed: int) -> dict[Guard, Sequence[str]]:
 
 def margin(asked: Asked, texts: Mapping[Guard, Sequence[str]], *, seed: int) -> Finding:
     """Return by how many nats the forbidden continuation is likelier than what other guards forbid (`compared`)."""
-    label = "log-probability of the wrong name beside other names"
-    if not texts:
-        return not_measured(label, MARGIN_RULE, "there is no other name to compare with", unit="nats")
     values = []
     groups = [(guard.prompt, candidates) for guard, candidates in texts.items()]
     for guard, nats in zip(texts, asked.log_probabilities(groups), strict=True):
-        own, others_ = nats[: len(guard.forbidden)], nats[len(guard.forbidden) :]
-        values.append(max(value for value, _ in own) - sum(value for value, _ in others_) / len(others_))
+        own, others = nats[: len(guard.forbidden)], nats[len(guard.forbidden) :]
+        values.append(max(value for value, _ in own) - sum(value for value, _ in others) / len(others))
     infinite = (-float("inf"), float("inf"))
     interval = bootstrap_mean(values, [guard.fact_id for guard in texts], bounds=infinite, seed=seed)
-    return finding(
-        label, MARGIN_RULE, value=interval.value, low=interval.low, high=interval.high, n=len(values), unit="nats"
-    )
+    return finding(MARGIN_LABEL, MARGIN_RULE, **asdict(interval), n=len(values), unit="nats")
 
 
 def _draw(guard: Guard, pool: Sequence[str], seed: int) -> list[str]:

@@ -36,6 +36,7 @@ from spt.score.asked import Asked, LocalAsked
 from spt.score.corpus import corpus_key
 from spt.score.fluency import judge
 from spt.score.guards import measure_guards
+from spt.score.lengths import refuse_too_long
 from spt.score.questions import chunk_size, score_chunks, spread
 from spt.score.retention import neutral_texts
 from spt.score.served import open_server, refuse_unanswered, server_notes, split_answered
@@ -73,6 +74,8 @@ def evaluate(config: Config, *, model: str | None = None, force: bool = False) -
         # FSDP's settings would have transformers read the weights on one rank only; here each asks a model of its own.
         with patch_environment(FSDP_CPU_RAM_EFFICIENT_LOADING="false"):
             asked, local = _open(config, place, accelerator, headline)
+        if local is not None:
+            refuse_too_long(*local, chosen, config.evaluate)
         chosen, lost = split_answered(asked, chosen, config.evaluate, config.seed)
         file = None if stage is None else ScoreFile(folder / "scores.jsonl", config.evaluate.metrics)
         _score(config, asked, chosen, file, accelerator)

@@ -5,10 +5,11 @@ guard that cannot be measured has the same keys and says why, so that no reader 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from spt.statistics.bootstrap import intervals
-from spt.statistics.facts import FactTotals, by_fact
+from spt.statistics.facts import FactTotals
 
 Finding = dict[str, Any]
 Part = tuple[str, float, float]
@@ -36,29 +37,13 @@ def finding(
     }  # fmt: skip
 
 
-def share_of_facts(
-    label: str,
-    rule: str,
-    hits: Sequence[bool],
-    fact_ids: Sequence[str],
-    *,
-    seed: int,
-    examples: Sequence[Mapping[str, Any]] = (),
-) -> Finding:
-    """Return the share of prompts that are hits, with its interval over facts."""
-    totals = by_fact(list(map(float, hits)), fact_ids)
-    return share_of_totals(label, rule, totals, seed=seed, examples=examples)
-
-
 def share_of_totals(
     label: str, rule: str, totals: FactTotals, *, seed: int, examples: Sequence[Mapping[str, Any]] = ()
 ) -> Finding:
-    """Return the same from the hits and the number of prompts of each fact."""
+    """Return a share from the hits and the number of prompts of each fact, with its interval over facts."""
     (interval,) = intervals([totals], [(0.0, 1.0)], seed=seed)
-    return finding(
-        label, rule, value=interval.value, low=interval.low, high=interval.high, n=int(totals.counts.sum()),
-        examples=examples, parts=_parts(totals),
-    )  # fmt: skip
+    n = int(totals.counts.sum())
+    return finding(label, rule, **asdict(interval), n=n, examples=examples, parts=_parts(totals))
 
 
 def _parts(totals: FactTotals) -> Iterator[Part]:

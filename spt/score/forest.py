@@ -14,17 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spt.model import check_positions
+from spt.model import answering, check_positions
 from spt.model.attention import NAME, on_any_device
-from spt.model.head import apply_head, backbone_of, base_of, head_of, is_all_head
+from spt.model.head import apply_head, backbone_of, base_of, head_of, is_all_head, rows_at_once
 from spt.progress import say
 from spt.records import Example
 from spt.score.batches import Budget, in_halves
 from spt.score.tree import Tree, chains, grow
 
-_LOGITS = {"cpu": 6 << 20}
-"""Logits a chunk; above 32 MiB, malloc maps pages anew each time."""
-_MANY_LOGITS = 1 << 27
 _TOKENS = {"cpu": 512}
 """Tokens that fill a device: a CPU is no faster with more, and similar lengths pad less."""
 _MASKED = ("sdpa", "eager", NAME)
@@ -101,8 +98,7 @@ def _reads_head(model: Any) -> bool:
 
 def _edge_nats(model: Any, states: Tensor, owners: Any, tokens: Any) -> list[float]:
     """Return the log-probability of tokens, each after the state that is its owner."""
-    vocabulary: int = base_of(model).config.get_text_config().vocab_size
-    chunk = max(1, _LOGITS.get(states.device.type, _MANY_LOGITS) // vocabulary)
+    chunk = rows_at_once(model, states.device.type)
     order = np.argsort(owners, kind="stable")
     bounds = np.searchsorted(owners[order], np.arange(0, len(states) + chunk, chunk))
     nats: list[Tensor] = []
@@ -121,7 +117,8 @@ def widest_tree(model: Any) -> int:
     """Return how long a text may be for a tree to be read right; 0 where the model cannot read trees at all."""
     base = base_of(model)
     if base not in _widths:
-        _widths[base] = _window(model) if _reads_trees(model) else 0
+        with answering(model):
+            _widths[base] = _window(model) if _reads_trees(model) else 0
         if not _widths[base]:
             kind = base.config.model_type
             say(f"the {kind} model cannot share a prompt among its candidates: it reads the prompt with each")
@@ -142,14 +139,10 @@ def _reads_trees(model: Any) -> bool:
     sequences = [(1, 2, 3, 4, 5), (1, 2, 6, 7, 5), (1, 2, 3, 8, 9, 5)]
     examples = [Example(str(number), "original", ids, ids) for number, ids in enumerate(sequences)]
     (tree,) = grow(enumerate(examples))
-    was_training = model.training
-    model.eval()
     try:
         (together,) = _read(model, [tree])
     except (TypeError, ValueError, RuntimeError, KeyError, IndexError, AttributeError):
         return False
-    finally:
-        model.train(was_training)
     alone = [nats for one in chains(examples) for nats in _read(model, [one])[0]]
     found = [together[tree.members.index(number)] for number in range(len(examples))]
     tolerance = 1e-3 if next(model.parameters()).dtype == torch.float32 else 3e-2

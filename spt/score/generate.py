@@ -20,7 +20,7 @@ from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaLis
 from transformers.generation.logits_process import NoBadWordsLogitsProcessor, SuppressTokensLogitsProcessor
 
 from spt.encode import frame_of
-from spt.model import check_positions
+from spt.model import answering, check_positions
 from spt.model.head import base_of
 from spt.progress import say, track
 from spt.score.batches import Budget, in_halves
@@ -120,10 +120,8 @@ def generate(
     rules = Rules(config, newlines(tokenizer, model.device), draws)
     check_positions(model, max(map(len, prompts), default=0) + max_new_tokens, "prompt and evaluate.max_new_tokens")
     texts = [""] * len(prompts)
-    was_training = model.training
-    model.eval()
     bar_of = nullcontext() if label is None else track(label, len(prompts), "texts")
-    with bar_of as bar:
+    with answering(model), bar_of as bar:
 
         def done(number: int, written: Sequence[int]) -> None:
             # What follows the end is padding, and no tokenizer has to call its padding special.
@@ -139,7 +137,6 @@ def generate(
                 continue_rows(model, prompts, rules, budget, done)
         else:
             _in_batches(model, prompts, rules, budget, done, sample_seed or 0)
-    model.train(was_training)
     return texts
 
 

@@ -16,7 +16,7 @@ import torch
 
 from spt.encode import IGNORED, frame_of
 from spt.errors import ModelError
-from spt.model import check_positions
+from spt.model import answering, check_positions
 from spt.records import Example, join_texts
 from spt.score.batches import Budget
 from spt.score.forest import read_trees, widest_tree
@@ -100,12 +100,11 @@ def _trees(model: Any, groups: Sequence[Group], examples: Sequence[Example]) -> 
 @torch.inference_mode()
 def _measure(model: Any, examples: Sequence[Example], trees: Sequence[Tree], budget: Budget) -> list[tuple[float, int]]:
     nats = [0.0] * len(examples)
-    was_training = model.training
-    model.eval()
-    for tree, values in zip(trees, read_trees(model, trees, budget), strict=True):
+    with answering(model):
+        found = read_trees(model, trees, budget)
+    for tree, values in zip(trees, found, strict=True):
         for number, value in zip(tree.members, values, strict=True):
             nats[number] = value
-    model.train(was_training)
     tokens = [sum(label != IGNORED for label in example.labels[1:]) for example in examples]
     return list(zip(nats, tokens, strict=True))
 

@@ -5,8 +5,8 @@ what `summary["perplexity"]` holds. Trade-off: forty sentences show a large chan
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib import resources
-from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from spt.errors import InputError
 from spt.score.finding import Finding, Part, finding, not_measured
-from spt.statistics.bootstrap import intervals
+from spt.statistics.bootstrap import exponential, exponentials, intervals
 from spt.statistics.facts import FactTotals
 
 Nats = Sequence[tuple[float, int]]
@@ -68,16 +68,14 @@ def parts_of(nats: Nats) -> list[Part]:
 
 def perplexity_of(nats: Nats) -> float:
     """Return exp of all nats over all tokens."""
-    return exp(-sum(value for value, _ in nats) / max(sum(tokens for _, tokens in nats), 1))
+    return exponential(-sum(value for value, _ in nats) / max(sum(tokens for _, tokens in nats), 1))
 
 
 def ratio(nats: Sequence[float], tokens: Sequence[float]) -> dict[str, Any]:
     """Return exp of nats lost a token, with a percentile bootstrap interval over texts (None: it has no width)."""
-    counted = [
-        (lost, count) for lost, count in zip(nats, tokens, strict=True) if count
-    ]  # of a text without tokens: none
+    # Of a text without tokens there are none to lose.
+    counted = [(lost, count) for lost, count in zip(nats, tokens, strict=True) if count]
     sums, counts = np.array(counted, dtype=np.float64).T
     texts = tuple(map(str, range(len(counted))))
     (interval,) = intervals([FactTotals(texts, sums, counts)], [(-np.inf, np.inf)])
-    ends = {"value": interval.value, "low": interval.low, "high": interval.high}
-    return {name: None if end is None else exp(end) for name, end in ends.items()}
+    return exponentials(asdict(interval))

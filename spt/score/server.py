@@ -25,9 +25,9 @@ from spt.config import Evaluate, Server
 from spt.errors import WorkError
 from spt.progress import say, track
 from spt.records import Question, join_texts
+from spt.score.asked import Group
 from spt.score.replies import candidate_nats, encodable
 
-Group = tuple[str, Sequence[str]]
 Needs = Callable[[Question], Sequence[str]]
 _CHUNK = 2048
 """Requests, or a few more, between two looks into the cache."""
@@ -41,7 +41,6 @@ class Request:
     prompt: str
     candidate: str | None = None
     tokens: int = 1
-    seed: int | None = None
 
 
 Numbered = tuple[int, Sequence[Request]]
@@ -110,13 +109,12 @@ class ServerAsked:
                 bar.advance(len(chunk))
         return found
 
-    def generate(self, prompts: Sequence[str], *, max_new_tokens: int, sample_seed: int | None = None) -> list[str]:
-        """Return a continuation of each prompt up to a line's end: greedy, or sampled where a seed is given.
+    def generate(self, prompts: Sequence[str], *, max_new_tokens: int) -> list[str]:
+        """Return the greedy continuation of each prompt, up to a line's end.
 
         Raises WorkError where one got none.
         """
-        seeds = [None if sample_seed is None else sample_seed + number for number in range(len(prompts))]
-        requests = [Request(prompt, None, max_new_tokens, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
+        requests = [Request(prompt, None, max_new_tokens) for prompt in prompts]
         replies = self._all(requests)
         return [encodable(replies[request].text or "") for request in requests]
 
@@ -165,14 +163,13 @@ class ServerAsked:
             return _failed("refused")
 
     def _continuation(self, request: Request, stopped: Event) -> Reply:
-        drawn = {} if request.seed is None else {"temperature": 1, "seed": request.seed}
         if self.settings.chat_template:
             messages = [{"role": "user", "content": request.prompt}]
             # No stop at a line's end: a model that thinks first would never come to its answer.
-            choice = self.client.chat(messages, request.tokens, stopped, **drawn)
+            choice = self.client.chat(messages, request.tokens, stopped)
             text = content(choice)
         else:
-            choice = self.client.complete(request.prompt, request.tokens, stopped, stop=["\n"], **drawn)
+            choice = self.client.complete(request.prompt, request.tokens, stopped, stop=["\n"])
             text = choice["text"]
         finish = choice.get("finish_reason")
         if finish == "content_filter" or (finish == "length" and not text):

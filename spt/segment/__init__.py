@@ -8,7 +8,6 @@ stage is reused without waiting for it.
 from collections.abc import Callable, Mapping
 
 from spt.config import Segment
-from spt.errors import ConfigError
 from spt.segment.assistant_units import AssistantSegmenter
 from spt.segment.entity import EntitySegmenter
 from spt.segment.hybrid import HybridSegmenter
@@ -42,6 +41,4 @@ def make_segmenter(settings: Segment) -> Segmenter:
 
     Raises MissingError where its pipeline is not installed.
     """
-    if settings.segmenter not in SEGMENTERS:
-        raise ConfigError(f"segment.segmenter: {settings.segmenter!r} is not one of {', '.join(SEGMENTERS)}")
     return SEGMENTERS[settings.segmenter](settings)

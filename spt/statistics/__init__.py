@@ -5,25 +5,9 @@ chance is the *fact*: questions of one fact stand and fall together. Trade-off: 
 facts held in memory, two numbers a fact and metric.
 """
 
-from spt.statistics.bootstrap import DRAWS, Gap, Interval, bootstrap_mean, gap
-from spt.statistics.compare import Comparison, compare_runs
-from spt.statistics.floor import Floors, Wordings, floor_targets, wordings
+from spt.statistics.bootstrap import DRAWS, bootstrap_mean
+from spt.statistics.floor import Floors
 from spt.statistics.permutation import holm
 from spt.statistics.summary import summarise, tested
 
-__all__ = [
-    "DRAWS",
-    "Comparison",
-    "Floors",
-    "Gap",
-    "Interval",
-    "Wordings",
-    "bootstrap_mean",
-    "compare_runs",
-    "floor_targets",
-    "gap",
-    "holm",
-    "summarise",
-    "tested",
-    "wordings",
-]
+__all__ = ["DRAWS", "Floors", "bootstrap_mean", "holm", "summarise", "tested"]

@@ -5,8 +5,9 @@ facts, of any metric, direction or run, come from the same draws. Trade-off: dra
 multiplied with all columns at once. That is as fast for twenty metrics as for one, for a block of counts in memory.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import exp
 
 import numpy as np
 
@@ -17,6 +18,8 @@ DRAWS = 10_000
 TAIL = 0.025
 """What a 95% interval leaves out on either side."""
 _BLOCK = 500_000  # counts at a time: a few MB
+MOST_NATS = 230.0
+"""Nats a token whose exp, 1e100, is the most that a report holds; a model that training drove apart has more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +73,6 @@ def intervals(
     return found
 
 
-def gap(
-    forward: tuple[Sequence[float], Sequence[str]],
-    reverse: tuple[Sequence[float], Sequence[str]],
-    *,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> Gap | None:
-    """Return forward minus reversed over the facts asked in both directions (None: there is no such fact).
-
-    Each side is (values in [0, 1], fact ids).
-    """
-    return gaps([(by_fact(*forward), by_fact(*reverse))], [(0.0, 1.0)], draws=draws, seed=seed)[0]
-
-
 def gaps(pairs: Sequence[Pair], bounds: Sequence[Bounds], *, draws: int = DRAWS, seed: int = 0) -> list[Gap | None]:
     """Return the first minus the second of each pair over the facts that both have (None: there is no such fact).
 
@@ -114,6 +103,16 @@ def ends(value: float, of_facts: Floats, drawn: Floats, bounds: Bounds) -> tuple
     different = 1 - TAIL ** (1 / len(of_facts))
     low, high = (value + different * (bound - value) for bound in bounds)
     return (low if np.isfinite(low) else None), (high if np.isfinite(high) else None)
+
+
+def exponential(nats: float) -> float:
+    """Return exp of nats a token, a perplexity or the ratio of two, at most that of MOST_NATS."""
+    return exp(min(nats, MOST_NATS))
+
+
+def exponentials(figure: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return the exponential of each number of a figure."""
+    return {name: None if nats is None else exponential(nats) for name, nats in figure.items()}
 
 
 def _drawn_means(sides: Sequence[FactTotals], draws: int, seed: int) -> list[Floats]:

@@ -68,7 +68,9 @@ class Columns:
         return sum(len(np.unique(places)) for places, _ in self._rows.chosen(_DIRECTION, rows))
 
     def totals(self, name: str, rows: Rows) -> FactTotals:
-        """Return the facts' totals of a metric, over those of the rows to which it applies."""
+        """Return the facts' totals of a metric, over those of the rows that have it."""
+        if name not in self._values:
+            return FactTotals((), np.empty(0), np.empty(0))
         return self._rows.totals(self._values[name], rows)
 
     def floor(self, name: str, rows: Rows) -> float | None:

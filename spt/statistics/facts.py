@@ -5,7 +5,8 @@ ids. Out: sums and counts a fact. Trade-off: two numbers a fact are kept, which 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +32,14 @@ class FactTotals:
         """Return the mean of each fact: [facts]."""
         return self.sums / self.counts
 
-    def restrict(self, facts: Sequence[str]) -> "FactTotals":
+    def restrict(self, facts: set[str]) -> Self:
         """Return the totals of some of the facts, in the order of their ids."""
-        kept = set(facts)
-        chosen = np.array([fact in kept for fact in self.facts], dtype=bool)
-        return FactTotals(tuple(fact for fact in self.facts if fact in kept), self.sums[chosen], self.counts[chosen])
+        chosen = np.array([fact in facts for fact in self.facts], dtype=bool)
+        kept = tuple(fact for fact in self.facts if fact in facts)
+        return replace(self, facts=kept, sums=self.sums[..., chosen], counts=self.counts[..., chosen])
+
+
+Totals = TypeVar("Totals", bound=FactTotals)
 
 
 def by_fact(values: Sequence[float], fact_ids: Sequence[str]) -> FactTotals:
@@ -49,9 +53,9 @@ def by_fact(values: Sequence[float], fact_ids: Sequence[str]) -> FactTotals:
     return FactTotals(tuple(facts), sums, counts)
 
 
-def shared(left: FactTotals, right: FactTotals) -> tuple[FactTotals, FactTotals]:
+def shared(left: Totals, right: Totals) -> tuple[Totals, Totals]:
     """Return both with only the facts that stand in both."""
     if left.facts == right.facts:
         return left, right
-    facts = sorted(set(left.facts) & set(right.facts))
+    facts = set(left.facts) & set(right.facts)
     return left.restrict(facts), right.restrict(facts)

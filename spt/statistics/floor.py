@@ -60,13 +60,6 @@ class Wordings:
         return tuple(dict.fromkeys((*question.targets, *sorted(known))))
 
 
-def wordings(questions: Iterable[Question]) -> dict[str, tuple[str, ...]]:
-    """Return for each question id all wordings of its fact, its own targets first."""
-    questions = list(questions)
-    known = Wordings(questions)
-    return {question.id: known[question] for question in questions}
-
-
 class Floors:
     """The targets of one question of up to `at_most` other facts, none of them also right, by question.
 
@@ -88,13 +81,6 @@ class Floors:
         pools = (self._pools[question.direction, relation] for relation in (question.relation or "", None))
         drawn = (_draw(question, right, pool, self._read, self._seed, self._at_most) for pool in pools)
         return next(filter(None, drawn), ())
-
-
-def floor_targets(questions: Iterable[Question], seed: int, at_most: int = AT_MOST) -> dict[str, Others]:
-    """Return for each question id what `Floors` draws for it."""
-    questions = list(questions)
-    floors = Floors(questions, seed, at_most)
-    return {question.id: floors[question] for question in questions}
 
 
 @lru_cache(maxsize=_REMEMBERED)  # a target is looked at for many questions

@@ -6,7 +6,7 @@ from spt.train.launch import launch, must_launch
 from spt.train.loop import train
 from spt.train.merge import merge
 from spt.train.ranks import leave, make_accelerator
-from spt.train.setup import segmented_folder, train_folder
+from spt.train.setup import train_folder
 
 __all__ = [
     "check_push",
@@ -17,7 +17,6 @@ __all__ = [
     "must_launch",
     "push_to_hub",
     "refresh_card",
-    "segmented_folder",
     "train",
     "train_folder",
 ]

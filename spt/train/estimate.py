@@ -13,10 +13,9 @@ from typing import Any
 
 import torch
 
-import spt.loss.causal
 from spt.config import Config
 from spt.model import check_positions
-from spt.model.head import backbone_of, head_of
+from spt.model.head import backbone_of, head_of, rows_at_once
 from spt.train.flops import FROZEN, TRAINED, flops_per_token, weights_in
 from spt.train.footprint import copied_bytes, saved_bytes, sketch_model
 from spt.train.machine import Machine, find_machine
@@ -139,8 +138,7 @@ def _activations(config: Config, model: Any, seen: Preview, machine: Machine) ->
 
 def _logits(model: Any, seen: Preview, machine: Machine, computed: torch.dtype) -> float:
     vocabulary = head_of(model).weight.shape[0]
-    chunk = spt.loss.causal._CHUNK.get(machine.kind, spt.loss.causal._LARGE_CHUNK)
-    tokens = min(seen.largest.size, max(1, chunk // vocabulary))
+    tokens = min(seen.largest.size, rows_at_once(model, machine.kind))
     # Logits and their gradient as computed, and both in float32.
     return float(tokens * vocabulary * 2 * (computed.itemsize + FLOAT32))
 

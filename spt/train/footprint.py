@@ -20,7 +20,7 @@ from spt.model.adapter import adapted_layers, add_lora, inputs_as_they_come
 from spt.model.attention import fit_attention
 from spt.model.head import backbone_of, base_of
 from spt.model.lean import keep_less
-from spt.model.source import READ_ERRORS, first_line
+from spt.model.source import GIVE_A_MODEL, READ_ERRORS, first_line
 from spt.records import Tag
 
 
@@ -48,10 +48,7 @@ def _from_config(settings: Model) -> Any:
         config = AutoConfig.from_pretrained(resolve_base(settings.base), revision=settings.revision, **extra)
         return AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=attention, **extra)
     except READ_ERRORS as error:
-        raise ModelError(
-            f"{settings.base}: the config cannot be read ({first_line(error)}). Give a Hub id that exists (and is "
-            "reachable: offline, a folder), a folder written by save_pretrained, or a .gguf file."
-        ) from error
+        raise ModelError(f"{settings.base}: the config cannot be read ({first_line(error)}). {GIVE_A_MODEL}") from error
 
 
 def saved_bytes(model: Any, dtype: str, batch: Batch, *, on_cpu: bool) -> int | None:

@@ -19,6 +19,7 @@ from spt.artifact import Stage, dump_json, open_stage, write_atomically
 from spt.checkpoint import (
     State,
     Trained,
+    at_step,
     check_finite,
     checkpoints,
     generators,
@@ -33,6 +34,7 @@ from spt.loss import OBJECTIVES
 from spt.model import Prepared
 from spt.model.head import recompute_activations
 from spt.progress import is_main_process, say, track
+from spt.score import refuse_too_long
 from spt.train.best import Watch, make_watch
 from spt.train.card import refresh_card
 from spt.train.flops import flops_per_token, peak_flops
@@ -98,10 +100,13 @@ class Loop:
         # The schedule is not prepared: accelerate would step it once a process.
         objective, optimizer = shard(accelerator, objective, optimizer, settings)
         trained = Trained(accelerator.unwrap_model(objective), optimizer, scheduler, engine_of(objective))
+        watch = make_watch(config)
+        if watch is not None:
+            refuse_too_long(prepared.model, prepared.tokenizer, watch.among, watch.settings)
         log = Log.start(config, train_folder(config), accelerator)
         peak = peak_flops(accelerator.device, config.model.dtype)
         throughput = Throughput(flops_per_token(prepared.model), peak and peak * world)
-        loop = cls(config, accelerator, prepared, stream, objective, trained, make_watch(config), log, throughput)
+        loop = cls(config, accelerator, prepared, stream, objective, trained, watch, log, throughput)
         torch.manual_seed((config.seed * 1_000 + rank) % 2**63)
         loop._resume()
         return loop
@@ -222,8 +227,9 @@ class Loop:
         """Write the final model and the manifest, on the main process."""
         self.log.finish()
         self.accelerator.wait_for_everyone()
-        if self.config.train.load_best_model_at_end and self.state.best_step not in (None, self.state.step):
-            load_weights(self.folder / "checkpoints" / f"step-{self.state.best_step:06d}", self.trained)
+        best = self.state.best_step
+        if self.config.train.load_best_model_at_end and best is not None and best != self.state.step:
+            load_weights(at_step(self.folder / "checkpoints", best), self.trained)
         save_final(self.config, self.prepared, self.folder)
         if stage is not None:
             timings = {"seconds": round(self.state.seconds, 1), "world_size": self.accelerator.num_processes}

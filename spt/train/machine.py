@@ -45,10 +45,13 @@ def find_machine(on: str | None, dtype: str) -> Machine:
 def _parse(on: str | None) -> tuple[int, str | None]:
     if on is None:
         return int(os.environ.get("WORLD_SIZE", "1")), None
-    found = re.fullmatch(r"(?:(?P<count>[1-9]\d*)x)?(?P<name>.*[a-z].*)|(?P<alone>[1-9]\d*)", on.lower().strip())
+    text = on.lower().strip()
+    if re.fullmatch(r"[1-9]\d*", text) and find_chip(text) is None:  # 4090 is a name
+        return int(text), None
+    found = re.fullmatch(r"(?:(?P<count>[1-9]\d*)x)?(?P<name>.+)", text)
     if found is None:
         raise ConfigError(f"--on {on!r}: give N, NAME or NxNAME, such as 8xh100")
-    return int(found["count"] or found["alone"] or 1), found["name"]
+    return int(found["count"] or 1), found["name"]
 
 
 def _here(devices: int, dtype: str) -> Machine:

@@ -21,6 +21,7 @@ from filelock import FileLock
 
 import spt.corpus
 from spt.artifact import dump_json, hash_code, read_json, write_atomically
+from spt.batch import shuffled
 from spt.config import Config
 from spt.config.schema import Mix
 from spt.corpus import Rejects, input_key, read_records, stop
@@ -66,9 +67,7 @@ def draw_pieces(pieces: int, per_epoch: int, *, seed: int, epoch: int) -> list[i
     """Return the pieces of an epoch: none twice before all were taken, over epochs; then anew in another order."""
     first = epoch * per_epoch
     rounds = range(first // pieces, (first + per_epoch - 1) // pieces + 1)
-    orders = [
-        np.random.RandomState([seed & 0xFFFFFFFF, seed >> 32, number, 1]).permutation(pieces) for number in rounds
-    ]
+    orders = [shuffled(pieces, seed, number, 1) for number in rounds]
     start = first % pieces
     return [int(piece) for piece in np.concatenate(orders)[start : start + per_epoch]]
 

@@ -2,15 +2,18 @@
 
 In: an experiment. Out: counts of its first steps as one device would see them. Nothing is written: what `spt train`
 keeps on disk goes to a temporary folder. Trade-off: of a corpus that is not segmented yet the first records are read,
-each as one unit, so that every order is the original one.
+with those that `augment` makes of them unless it asks a language model, each as one unit, so that every order is the
+original one.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from spt.augment import augmented, make_augmenters
 from spt.batch import Batch
 from spt.config import Config
 from spt.corpus import Rejects, read_records, stop
@@ -19,15 +22,15 @@ from spt.loss import OBJECTIVES
 from spt.model import load_tokenizer, read_tokenizer, train_tokenizer
 from spt.model.tag import choose_tag
 from spt.preprocess import load_segmented
+from spt.progress import say
 from spt.records import Tag
+from spt.train.budget import EXAMPLES
 from spt.train.mix import mix_texts, prepare_mix
 from spt.train.setup import make_stream, segmented_folder, train_folder
 from spt.train.stream import Stream
 
 RECORDS = 10_000
-"""Records read of a corpus that is not segmented yet."""
-EXAMPLES = 2_000
-"""Examples encoded to learn how many tokens one has."""
+"""Records read of a corpus that is not segmented yet, those that `augment` makes among them."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,12 @@ def _first_records(config: Config) -> Any:
     if config.data.train is None:
         raise InputError("data.segmented names no finished segmented data, and there is no data.train")
     reject = Rejects() if config.data.on_error == "reject" else stop
-    records = list(islice(read_records(config.data.train, reject=reject, limit=config.data.limit), RECORDS))
+    for entry in config.augment:
+        if entry.asks:
+            say(f"augment.{entry.name}: what a language model adds is counted once the corpus is segmented")
+    augmenters = make_augmenters(entry for entry in config.augment if not entry.asks)
+    read = read_records(config.data.train, reject=reject, limit=config.data.limit)
+    records = list(islice(augmented(read, augmenters, Counter()), RECORDS))
     columns = {
         "id": [record.id for record in records],
         "text": [record.text for record in records],

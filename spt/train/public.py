@@ -37,7 +37,7 @@ def _relative(text: str) -> str:
     for folder, stands_for in ((Path.cwd(), "."), (Path.home(), "~")):
         if folder != Path(folder.anchor):
             text = re.sub(rf"(?<![\w/]){re.escape(str(folder))}(?![\w.-])", stands_for, text)
-    return text.replace("./", "", 1) if text.startswith("./") else text
+    return text.removeprefix("./")
 
 
 def command_line(config: Config) -> str:

@@ -26,6 +26,7 @@ from accelerate.utils import (
     parse_flag_from_env,
 )
 
+from spt.checkpoint.ranks import has_group
 from spt.config import Config
 from spt.errors import InputError
 
@@ -106,7 +107,7 @@ def count_devices() -> int:
 
 def leave() -> None:
     """Wait for the other ranks and take the process group down: one that is left standing may abort at exit."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
+    if has_group():
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()
 

@@ -14,6 +14,7 @@ from spt.errors import InputError
     [
         ("fictional-poeple", {}, "Did you mean fictional-people?"),
         ("fictional-people", {"source": Path()}, "leave out --from"),
+        ("fictional-people", {"people": [1, 1, 1]}, r"people must be three whole numbers \(--people N,N,N\), not \[1"),
         ("instructions", {}, "give --from FOLDER"),
         ("instructions", {"source": Path(), "seed": 1}, "instructions has no option seed; it is made whole"),
     ],

@@ -79,3 +79,10 @@ def test_other_pairs_show_both_ways_in_the_words_of_the_questions_and_are_not_as
 def test_a_number_out_of_range_is_refused_with_what_is_allowed(tmp_path, name, options, said):
     with pytest.raises(InputError, match=said):
         make_benchmark(name, tmp_path, **options)
+
+
+def test_guards_that_another_set_left_are_said_to_count(tmp_path, capsys):
+    make_benchmark("non-reciprocal", tmp_path, pairs=1, shown=0)
+    assert "was there before" not in capsys.readouterr().err
+    make_benchmark("symbolic", tmp_path, pairs=4)
+    assert f"{tmp_path / 'guards.jsonl'}: was there before, and counts" in capsys.readouterr().err

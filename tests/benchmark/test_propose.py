@@ -80,6 +80,9 @@ def test_a_review_is_never_overwritten_and_the_same_proposal_is_written_again(co
     with pytest.raises(InputError, match="perhaps by your review"):
         propose(corpus, tmp_path)
     assert (tmp_path / "proposed.csv").read_bytes() == before
+    (tmp_path / "proposed.csv").write_text("keep;prompt\n", encoding="utf-16")
+    with pytest.raises(InputError, match="perhaps by your review"):
+        propose(corpus, tmp_path)
 
 
 def test_a_corpus_without_names_is_refused_with_what_was_seen(tmp_path):

@@ -100,6 +100,12 @@ def test_an_id_given_twice_names_both_lines(tmp_path):
         read_questions(path)
 
 
+def test_an_id_given_twice_is_found_in_an_array_on_one_line(tmp_path):
+    (tmp_path / "q.json").write_text(json.dumps([GOOD | {"id": "a"}, GOOD | {"id": "a"}]))
+    with pytest.raises(QuestionError, match=r"q\.json:1: id 'a' was given in .*q\.json:1;"):
+        read_questions(tmp_path / "q.json")
+
+
 def test_other_columns_are_ignored_and_limit_keeps_the_first(tmp_path):
     path = write_rows(tmp_path / "q.jsonl", GOOD | {"id": "a", "source": 3}, GOOD | {"id": "b"}, {"direction": "up"})
     assert [question.id for question in read_questions(path, limit=2).questions] == ["a", "b"]

@@ -203,6 +203,14 @@ def test_base_models_and_lists_are_short_for_named_experiments_and_methods(tmp_p
     assert all(layer["model"]["from_scratch"] is None for layer in comparison.experiments.values())
 
 
+@pytest.mark.parametrize("section", [None, "some/Llama-1B"])
+def test_models_replace_a_section_that_holds_no_keys(tmp_path, section):
+    experiment = {"extends": "experiment.yaml", "model": section}
+    path = write(tmp_path, experiments={"whole": experiment}, models={"wide": {"dtype": "bfloat16"}})
+    comparison, _ = read_comparison(path)
+    assert comparison.experiments["whole-wide"]["model"]["dtype"] == "bfloat16"
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [

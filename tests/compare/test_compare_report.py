@@ -16,7 +16,7 @@ from rich.console import Console
 from spt.compare.cell import Cell, Cells, write_cells
 from spt.compare.columns import Json, compact, notes_of
 from spt.compare.markdown import markdown
-from spt.compare.plots import spread_apart
+from spt.compare.plots import cost, spread_apart
 from spt.compare.terminal import comparison_table
 from spt.compare.write import write_comparison
 from spt.errors import QuestionError
@@ -176,6 +176,8 @@ def test_damaged_cell_is_absent_and_says_why(tmp_path: Path) -> None:
     (absent,) = result["absent"]
     assert (absent["method"], absent["state"]) == ("b", "damaged")
     assert "cannot be read as JSON" in absent["reason"]
+    assert [cell["state"] for cell in method_of(result, "b")["cells"]] == ["damaged"]
+    assert 'class="damaged" title="damaged">seed 0' in (tmp_path / "report.html").read_text()
     assert method_of(result, "a")["seeds"] == [0]
 
 
@@ -184,6 +186,21 @@ def test_cells_that_answered_other_questions_are_refused(tmp_path: Path, change:
     make_comparison(tmp_path, dict.fromkeys("ab", (0.9, 0.5, 0.9)), seeds=(0,), facts=2)
     make_cell(tmp_path / "cells/experiment-0/method-1/seed-0", "b", (0.9, 0.5, 0.9), **({"facts": 2} | change))  # type: ignore[arg-type]  # one of two keywords
     with pytest.raises(QuestionError, match="did not answer the same questions"):
+        write_comparison(tmp_path)
+
+
+def test_curves_of_methods_without_a_reversed_figure_are_drawn(tmp_path: Path) -> None:
+    result = write_comparison(make_comparison(tmp_path, {"a": (0.9, 0.5, 0.9)}, seeds=(0,), facts=2))
+    experiment = result["experiments"][0]
+    bare = [{**method, "reversed": None} for method in experiment["methods"]]
+    assert cost({**experiment, "methods": bare}) is not None
+
+
+def test_a_headline_that_is_no_share_is_refused(tmp_path: Path) -> None:
+    make_comparison(tmp_path, {"a": (0.9, 0.5, 0.9)}, seeds=(0,), facts=2)
+    path = tmp_path / "cells/experiment-0/method-0/seed-0/evaluate/summary.json"
+    write(path, json.loads(path.read_text()) | {"headline": "logprob"})
+    with pytest.raises(QuestionError, match=r"headline metric 'logprob' is none of this version's \(exact"):
         write_comparison(tmp_path)
 
 

@@ -33,6 +33,11 @@ def test_skipped_files_are_said(folder, capsys):
     assert capsys.readouterr().err == "data: skipped 1 files of other kinds (README.md)\n"
 
 
+def test_a_tilde_that_names_no_user_is_part_of_the_name(folder):
+    (folder / "~draft.jsonl").write_text('{"text": "x"}\n')
+    assert [record.id for record in read_records(Source(path="~draft.jsonl"), reject=stop)] == ["~draft:1"]
+
+
 def test_a_file_named_twice_is_read_once(folder, capsys):
     rows = list(read_rows(Source(path=("data/b/train.jsonl", "data/*/*.jsonl")), stop))
     assert [row.place for row in rows] == ["b/train:1", "a/train:1"]

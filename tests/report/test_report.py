@@ -3,7 +3,7 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -15,15 +15,18 @@ from rich.console import Console
 
 from spt.cli.report import report_on
 from spt.errors import InputError
+from spt.records import DIRECTIONS
 from spt.report import Run, load_run, table, write_report
-from spt.report.figures import bounds, labels, rate, shorten, visible
+from spt.report.figures import bounds, labels, rate, shorten, spoken, visible
 from spt.report.latex import escape as escape_latex
 from spt.report.latex import latex
 from spt.report.markdown import LIMIT, escape, markdown
 from spt.report.page import page
 from spt.report.pairs import compare_pairs
 from spt.report.plots import accuracy_png
-from spt.statistics import compare_runs, holm
+from spt.statistics import holm
+from spt.statistics.bootstrap import gaps
+from spt.statistics.facts import FactTotals, by_fact
 
 
 def render(runs: list[Run], width: int = 80) -> str:
@@ -217,6 +220,24 @@ def test_a_floor_in_nats_is_shown_in_nats(tmp_path: Path) -> None:
     assert "-1234" not in page_text
 
 
+def totals(run: Run, direction: str) -> FactTotals:
+    """Those of the headline: the control is none of its facts."""
+    asked = [one for one in run.scores() if (one.question.direction, one.question.relation == "both") == (direction, 0)]
+    return by_fact([one.metrics["exact"] for one in asked], [one.question.fact_id for one in asked])
+
+
+def test_runs_are_compared_whatever_the_order_of_their_questions(tmp_path: Path) -> None:
+    first, second = make_scores(1.0, 0.1, facts=8), make_scores(1.0, 0.9, facts=8, seed=1)
+    runs = [
+        load_run(make_run(tmp_path / str(number), scores))
+        for number, scores in enumerate((first, second, second[::-1]))
+    ]
+    pairs = {(pair.first, pair.second, pair.direction): pair.gap for pair in compare_pairs(runs)}
+    assert pairs[0, 1, "reversed"] == pairs[0, 2, "reversed"]
+    assert pairs[0, 1, "reversed"].value > 0.5
+    assert (pairs[1, 2, "reversed"].value, pairs[1, 2, "reversed"].p_value) == (0, 1)
+
+
 def test_runs_on_the_same_questions_are_compared_and_corrected_together(runs: list[Run], tmp_path: Path) -> None:
     other = load_run(make_run(tmp_path / "other", make_scores(1.0, 0.5, facts=3)))
     result = write_report([*runs[:3], other], tmp_path)
@@ -225,8 +246,10 @@ def test_runs_on_the_same_questions_are_compared_and_corrected_together(runs: li
     assert names[:2] == [("spt", "baseline", "forward"), ("spt", "baseline", "reversed")]
     assert len(rows) == 6  # three pairs in two directions; nothing with the run on other questions
     assert [row["p_holm"] for row in rows] == holm([row["p_value"] for row in rows])
-    direct = compare_runs(list(runs[0].scores()), list(runs[1].scores()), ["exact"])
-    assert [row["difference"] for row in rows[:2]] == [row.difference for row in direct]
+    for row, direction in zip(rows, DIRECTIONS, strict=False):
+        (gap,) = gaps([(totals(runs[1], direction), totals(runs[0], direction))], [(0.0, 1.0)])
+        figures = {name: row[name] for name in ("low", "high", "p_value", "n_facts")}
+        assert asdict(gap) == {"value": row["difference"], **figures}
     assert "| spt | baseline | reversed |" in (tmp_path / "report.md").read_text()
 
 
@@ -266,6 +289,12 @@ def test_a_report_into_a_file_is_refused_by_name(runs: list[Run], tmp_path: Path
     with pytest.raises(InputError, match=r"notes\.txt is no folder; choose another place"):
         write_report(runs[:1], place)
     assert place.read_text() == "mine"
+
+
+def test_a_share_is_spoken_of_in_percent_with_an_interval_or_without() -> None:
+    assert spoken({"value": 0.975, "low": 0.95, "high": 0.99}) == "97.5% [95-99]"
+    assert spoken({"value": 0.975, "low": None, "high": None}) == "97.5%"
+    assert spoken({"value": 1.04, "low": 1.01, "high": 1.08, "unit": "ratio"}) == "1.04 [1.01-1.08]"
 
 
 def test_narrow_intervals_keep_a_decimal() -> None:

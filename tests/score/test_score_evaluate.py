@@ -118,6 +118,16 @@ def test_a_text_beyond_the_models_positions_is_named(setting, field, words):
         evaluate(setting(), model=str(setting.folder / "model"))
 
 
+def test_texts_beyond_the_models_positions_are_told_together_before_any_question_is_asked(setting, monkeypatch):
+    path = setting.folder / "questions.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[0]["targets"], rows[2]["prompt"] = ["Ann " * 200], "Ann " * 200
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.delattr(sys.modules["spt.score.evaluate"], "score_chunks")
+    with pytest.raises(ModelError, match=rf"'{rows[0]['id']}': the answer .*; 1 more too long: '{rows[2]['id']}'"):
+        evaluate(setting(), model=str(setting.folder / "model"))
+
+
 def test_a_neutral_text_that_never_ends_is_refused(setting):
     os.mkfifo(setting.folder / "pipe")
     for path in ("/dev/zero", str(setting.folder / "pipe")):

@@ -130,5 +130,11 @@ def test_retention_is_the_ratio_of_the_two_perplexities():
     assert perplexities(None, after, None)["before"] is None
 
 
+def test_retention_of_a_model_that_training_drove_apart_is_a_number():
+    before, after = [(-4.0, 4), (-2.0, 1)], [(-9000.0, 4), (-800.0, 1)]
+    figures = [retention(before, after)["value"], perplexities(before, after, None)["after"]]
+    assert all(1e99 < figure <= 1e100 for figure in figures)
+
+
 def test_a_ratio_of_equal_texts_has_no_width():
     assert ratio([0.0, 0.0], [3, 2]) == {"value": 1.0, "low": None, "high": None}

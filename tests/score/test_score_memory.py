@@ -12,7 +12,8 @@ from spt.benchmark import question_table, read_questions
 from spt.config import Evaluate, Server, read_config
 from spt.progress import configure
 from spt.records import Record
-from spt.report.load import read_scores
+from spt.report.load import Run, read_scores
+from spt.report.pairs import compare_pairs
 from spt.score import leakage
 from spt.score import server as asking
 from spt.score.guards import echo
@@ -21,7 +22,7 @@ from spt.score.questions import chunk_size, score_chunks, spread
 from spt.score.served import split_answered
 from spt.score.stream import ScoreFile
 from spt.segment.word import WordSegmenter
-from spt.statistics import compare_runs, fact_rows, floor, summarise
+from spt.statistics import fact_rows, floor, summarise
 
 SETTINGS = Evaluate(metrics=("exact", "logprob"), floor_targets=1)
 SMALL, LARGE = 600, 2400
@@ -34,7 +35,7 @@ class Instant:
 
     has_log_probabilities = True
 
-    def generate(self, prompts, *, max_new_tokens, sample_seed=None):
+    def generate(self, prompts, *, max_new_tokens):
         return list(prompts)
 
     def log_probabilities(self, groups):
@@ -96,7 +97,8 @@ def scored(folder):
     files = {}
     for count in (SMALL, LARGE):
         questions = read_questions(write_questions(folder / "questions.jsonl", count, 50)).questions
-        files[count] = score(folder / f"{count}.jsonl", questions)
+        (folder / f"{count}/evaluate").mkdir(parents=True)
+        files[count] = score(folder / f"{count}/evaluate/scores.jsonl", questions)
     return files
 
 
@@ -116,8 +118,11 @@ def test_runs_over_as_many_facts_are_compared_in_the_same_memory(tmp_path):
     files = scored(tmp_path)
 
     def work(count):
-        rows = compare_runs(files[count].read(), files[count].read(), draws=10)
-        assert {(row.direction, row.metric) for row in rows} >= {("forward", "exact"), ("reversed", "logprob")}
+        folder = files[count].path.parents[1]
+        run = Run("a", folder, {"headline": "exact"}, count, "", log=(), train={}, seconds=None, config="")
+        assert [(pair.direction, pair.gap.n_facts) for pair in compare_pairs([run, run])] == [
+            ("forward", 50), ("reversed", 50),
+        ]  # fmt: skip
 
     assert grown(work) < BYTES
 

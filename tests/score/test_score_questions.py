@@ -13,7 +13,7 @@ from spt.records import Question
 from spt.score import LocalAsked, rates, score_questions, spread
 from spt.score.likelihood import log_probabilities
 from spt.score.stream import score_row
-from spt.statistics import floor_targets
+from spt.statistics import Floors
 
 SETTINGS = Evaluate(batch_size=3, max_new_tokens=4)
 
@@ -76,9 +76,9 @@ def test_a_floor_is_what_other_facts_answers_would_score(model, monkeypatch):
     questions = make_questions()
     monkeypatch.setattr(LocalAsked, "generate", lambda *a, **b: ["Lake number 2."] * len(questions))
     scores = score_questions(asked(model), questions, SETTINGS, seed=5)
-    floors = floor_targets(questions, 5)
+    floors = Floors(questions, 5)
     for score in scores:
-        others = floors[score.question.id]
+        others = floors[score.question]
         assert score.floors["exact"] == pytest.approx(
             sum("Lake number 2." in targets for targets in others) / len(others)
         )
@@ -90,9 +90,9 @@ def test_the_floor_of_a_log_probability_is_that_of_other_facts_answers_after_the
     questions = make_questions()
     settings = Evaluate(metrics=("exact", "logprob", "logprob_per_token"), max_new_tokens=1, floor_targets=2)
     scores = score_questions(asked(model), questions, settings, seed=5)
-    drawn = floor_targets(questions, 5, 2)
+    drawn = Floors(questions, 5, 2)
     for score in scores:
-        others = drawn[score.question.id]
+        others = drawn[score.question]
         assert len(others) == 2
         nats = [
             [log_probabilities(model, byte_level(), [(score.question.prompt, text)], 1)[0] for text in targets]

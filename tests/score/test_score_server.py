@@ -41,8 +41,8 @@ def ask(tmp_path):
     return ask
 
 
-def generate(prompts, **rest):
-    return lambda model: model.generate(prompts, max_new_tokens=8, **rest)
+def generate(prompts):
+    return lambda model: model.generate(prompts, max_new_tokens=8)
 
 
 def test_plain_prompts_go_to_completions_as_they_are_and_end_with_their_line(ask):
@@ -181,13 +181,6 @@ def test_a_log_probability_that_is_no_number_is_none_and_is_not_kept(ask, value)
 def test_half_a_surrogate_pair_in_a_reply_becomes_a_character_that_a_file_can_hold(ask):
     script = Served(Ann_made=[writes("a \ud800 boat \U0001f600")])
     assert ask(script, generate(["Ann made"])) == ["a \ufffd boat \U0001f600"]
-
-
-def test_sampled_texts_have_seeds_of_their_own(ask):
-    script = Served()
-    ask(script, generate(["Ann made", "Ann made"], sample_seed=7))
-    assert sorted(request["seed"] for request in script.requests) == [7, 8]
-    assert {request["temperature"] for request in script.requests} == {1}
 
 
 def test_answers_do_not_depend_on_where_the_server_is_nor_on_patience():

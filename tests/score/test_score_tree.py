@@ -88,6 +88,14 @@ def test_an_adapter_is_read_as_well():
     assert found != other
 
 
+def test_a_model_with_dropout_in_training_reads_trees_and_nothing_is_drawn():
+    model = add_lora(tiny_model("llama", byte_level()), {"lora_dropout": 0.5, "init_lora_weights": False}, None, 0)
+    state = torch.get_rng_state()
+    assert forest.widest_tree(model.train()) > 0
+    assert model.training
+    assert torch.equal(torch.get_rng_state(), state)
+
+
 @pytest.mark.parametrize(("kind", "values"), [("bloom", {}), ("mistral", {**SIZES, "sliding_window": 8})])
 def test_what_cannot_read_a_tree_reads_each_candidate_with_its_prompt(kind, values, capsys):
     tokenizer = byte_level()

@@ -11,7 +11,7 @@ import pytest
 import spacy
 
 from spt.config import Segment
-from spt.errors import ConfigError, MissingError
+from spt.errors import MissingError
 from spt.preprocess.counts import Counts
 from spt.records import Record
 from spt.segment import make_segmenter
@@ -162,11 +162,6 @@ def _lines(name):
 def test_missing_pipeline_names_the_command_that_installs_it():
     with pytest.raises(MissingError, match=r"'xx_no_such_sm'.*\n  python -m spacy download xx_no_such_sm"):
         make_segmenter(Segment(pipeline="xx_no_such_sm"))
-
-
-def test_unknown_segmenter_names_those_there_are():
-    with pytest.raises(ConfigError, match="spacy, word, sentence"):
-        make_segmenter(Segment.model_construct(segmenter="nouns"))
 
 
 def test_pipeline_without_components_degrades_and_says_so(tmp_path):

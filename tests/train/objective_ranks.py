@@ -13,7 +13,7 @@ from torch.distributed.fsdp import fully_shard
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from fakes import byte_level, tiny_model
 
-import spt.loss.causal
+import spt.model.head
 from spt.batch import collate
 from spt.loss import BicoLoss, CausalLoss, Draw
 from spt.model.adapter import add_lora
@@ -71,7 +71,7 @@ def main():
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     torch.set_num_threads(1)
-    spt.loss.causal._CHUNK = {"cpu": 5 * len(byte_level())}
+    spt.model.head._CHUNK = {"cpu": 5 * len(byte_level())}
     rows = examples()
     for kind in KINDS:
         plain = build(kind)

@@ -109,6 +109,20 @@ def test_steps_examples_and_tokens_are_counted_before_and_after_the_corpus_is_cu
     assert not before.segmented
 
 
+def test_what_augment_adds_is_counted_before_the_corpus_is_cut(tmp_path, capsys):
+    asked = {"reverse_statements": {"assistant": {"model": "none"}}}
+    path = write_experiment(tmp_path, augment=[{"repeat": {"times": 2}}], permute={"orders": {"original": 1}})
+    before = preview(read_config(path), 1)
+    preprocess(read_config(path))
+    after = preview(read_config(path), 1)
+    assert (before.records, before.examples, before.tokens) == (after.records, after.examples, after.tokens)
+    assert before.records == 2 * len(rows())
+    (tmp_path / "run").rename(tmp_path / "cut")
+    path = write_experiment(tmp_path, augment=[asked])
+    assert preview(read_config(path), 1).records == len(rows())
+    assert "augment.reverse_statements: what a language model adds is counted once" in capsys.readouterr().err
+
+
 def test_the_largest_micro_batch_is_that_of_a_device(tmp_path):
     path = write_experiment(tmp_path, train={"batch_size": 8, "micro_batch_size": 4})
     assert preview(read_config(path), 1).largest.input_ids.shape[0] == 4
@@ -154,7 +168,14 @@ def call(monkeypatch, capsys, *arguments):
 
 
 @pytest.mark.parametrize(
-    ("on", "devices", "name"), [("64xH100", 64, "h100"), ("mi300x", 1, "mi300x"), ("2xa100-40gb", 2, "a100-40gb")]
+    ("on", "devices", "name"),
+    [
+        ("64xH100", 64, "h100"),
+        ("mi300x", 1, "mi300x"),
+        ("2xa100-40gb", 2, "a100-40gb"),
+        ("8x4090", 8, "4090"),
+        ("4090", 1, "4090"),
+    ],
 )
 def test_devices_that_are_not_there_can_be_named(on, devices, name):
     found = find_machine(on, "bfloat16")

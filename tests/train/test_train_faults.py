@@ -99,6 +99,13 @@ def test_a_position_table_that_is_too_short_is_refused_with_both_numbers(tmp_pat
         train(config)
 
 
+def test_questions_too_long_for_the_model_are_refused_before_the_first_step(tmp_path):
+    config = make(tmp_path, train={"epochs": 1, "eval_steps": 2}, evaluate={"max_new_tokens": 4000})
+    with pytest.raises(ModelError, match=r"with evaluate\.max_new_tokens: \d+ tokens, but the model has \d+ positions"):
+        train(config)
+    assert not (tmp_path / "run/train/metrics.jsonl").exists()
+
+
 def test_the_tag_in_a_text_is_refused_and_other_special_tokens_are_counted(tmp_path):
     config = make(tmp_path)
     lines = [*rows(), {"id": "x", "text": "Ada <|eos|> made it."}]
