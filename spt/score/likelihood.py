@@ -8,7 +8,6 @@ tells, reads each continuation with its prompt.
 """
 
 from collections.abc import Sequence
-from math import exp
 from reprlib import repr as shortened
 from typing import Any
 
@@ -107,13 +106,3 @@ def _measure(model: Any, examples: Sequence[Example], trees: Sequence[Tree], bud
             nats[number] = value
     tokens = [sum(label != IGNORED for label in example.labels[1:]) for example in examples]
     return list(zip(nats, tokens, strict=True))
-
-
-def perplexity(
-    model: Any, tokenizer: Any, texts: Sequence[str], batch_size: int, batch_tokens: int = TOKENS
-) -> tuple[float, int]:
-    """Return (perplexity, predicted tokens) of texts: exp of all nats over all tokens, whatever the batches."""
-    examples = continuation_examples(tokenizer, [("", text) for text in texts])
-    results = example_log_probabilities(model, examples, batch_size, batch_tokens)
-    tokens = sum(count for _, count in results)
-    return exp(-sum(nats for nats, _ in results) / max(tokens, 1)), tokens

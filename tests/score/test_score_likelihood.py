@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from spt.encode import IGNORED, frame_of
 from spt.errors import ModelError
 from spt.records import join_texts
-from spt.score.likelihood import continuation_examples, log_probabilities, perplexity
+from spt.score.likelihood import continuation_examples, log_probabilities
+from spt.score.retention import perplexity_of
 
 PAIRS = [
     ("Ann Lee directed", "The Sea."),
@@ -96,9 +97,9 @@ def test_perplexity_does_not_depend_on_the_batch_and_weighs_every_token_alike(to
     alone = [log_probabilities(model, tokenizer, [("", text)], 1)[0] for text in CORPUS[:6]]
     wanted = exp(-sum(nats for nats, _ in alone) / sum(tokens for _, tokens in alone))
     for batch_size in (1, 2, 4, 6):
-        found, tokens = perplexity(model, tokenizer, CORPUS[:6], batch_size)
-        assert found == pytest.approx(wanted, rel=1e-5)
-        assert tokens == sum(count for _, count in alone)
+        together = log_probabilities(model, tokenizer, [("", text) for text in CORPUS[:6]], batch_size)
+        assert perplexity_of(together) == pytest.approx(wanted, rel=1e-5)
+        assert [tokens for _, tokens in together] == [tokens for _, tokens in alone]
 
 
 def test_measuring_leaves_the_mode_as_it_was():
