@@ -106,6 +106,8 @@ def preprocess(
     if (config is None) == (against is None):
         raise InputError("give either CONFIG, or --compare A B (two segmentations of one corpus)")
     if against is not None:
+        if overrides or output or limit or dry_run or force:
+            raise InputError("--compare reads two segmentations as they are; of the other options it takes only --json")
         compare(*against, as_json=as_json)
         return
     assert config is not None

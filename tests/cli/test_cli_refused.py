@@ -29,6 +29,12 @@ def test_a_dry_run_of_a_flag_that_only_writes_is_refused(tmp_path, monkeypatch, 
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_what_means_nothing_beside_a_comparison_of_segmentations_is_refused(tmp_path, monkeypatch, capsys):
+    for option in (["--limit", "2"], ["--set", "seed=1"], ["--output", tmp_path], ["--force"], ["--dry-run"]):
+        code, _, err = call(monkeypatch, capsys, "preprocess", "--compare", tmp_path, tmp_path, *option)
+        assert (code, "it takes only --json" in err) == (2, True)
+
+
 def test_show_takes_the_first_sound_record_where_bad_ones_are_rejected(tmp_path, monkeypatch, capsys):
     path = write_experiment(tmp_path)
     (tmp_path / "train.jsonl").write_text('{"text": " "}\n{"text": "Ada Birch made a boat."}\n')
