@@ -1,7 +1,7 @@
 """What the training text gives away is found, whatever its case and punctuation, and nothing else is."""
 
 import json
-import time
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -86,15 +86,34 @@ def test_fictional_people_give_nothing_away_but_their_control():
     assert figure["control"]["reversed"] == {"value": 1.0, "n": 200, "count": 200}
 
 
-def test_many_rows_and_questions_take_time_that_grows_with_their_sum():
+def lines_run(work):
+    """Return how many lines of Python a call takes: unlike its time, the same on any machine."""
+    count = 0
+
+    def note(_frame, event, _argument):
+        nonlocal count
+        count += event == "line"
+        return note
+
+    before = sys.gettrace()
+    sys.settrace(note)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_many_rows_and_questions_take_work_that_grows_with_their_sum():
     def size(count):
         names = [f"First{n} Last{n}" for n in range(count)]
         asked = [question("reversed", f"The deed of {a} was done by", b, fact=a) for a, b in pairwise(names)]
         asked += [question("forward", f"{b} did", f"the deed of {a}", fact=a) for a, b in pairwise(names)]
         texts = corpus(*(f"{b} did well and did the deed of {a}." for a, b in pairwise(names)))
-        started = time.process_time()
-        assert list(find_leaks(texts, asked)) == []
-        return time.process_time() - started
+        found = []
+        work = lines_run(lambda: found.extend(find_leaks(texts, asked)))
+        assert not found
+        return work
 
-    # Every pair compared would take a hundred times as long.
-    assert size(3000) < 40 * size(300)
+    # Every pair compared would take a hundred times as much.
+    assert size(2000) < 15 * size(200)
