@@ -30,7 +30,7 @@ from spt.errors import InputError
 from spt.progress import say
 from spt.records import Direction, Record
 from spt.segment import pipeline
-from spt.segment.gaps import Sentence
+from spt.segment.gaps import ParsedDoc
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -130,8 +130,8 @@ def _read(source: Path, pipeline_name: str, counts: Counter[str]) -> tuple[list[
 
 
 def _found(doc: "Doc") -> Found:
-    sentence = Sentence(doc)
-    return sentence.starts, sentence.names
+    parse = ParsedDoc(doc)
+    return parse.starts, parse.names
 
 
 def _sentences(text: str, pieces: Sequence[tuple[int, Found]]) -> Iterator[tuple[str, list[tuple[int, int]]]]:

@@ -30,7 +30,7 @@ from spt.config import Source
 from spt.corpus import read_records, stop
 from spt.errors import InputError
 from spt.records import Direction, Question, Record
-from spt.segment.gaps import Sentence
+from spt.segment.gaps import ParsedDoc
 from spt.segment.pipeline import BATCH, find, read_docs
 
 if TYPE_CHECKING:
@@ -173,11 +173,11 @@ def _problem(pair: Pair, orders: set[tuple[str, str]], answers: Mapping[str, set
 
 def _names(doc: "Doc") -> list[list[Name]]:
     """Return the names of each sentence."""
-    sentence = Sentence(doc)
-    relating = [token.idx for token in sentence.tokens if token.pos_ in _RELATING]
-    names = sorted(_unquoted(doc.text, *span) for span in sentence.names)
+    parse = ParsedDoc(doc)
+    relating = [token.idx for token in parse.tokens if token.pos_ in _RELATING]
+    names = sorted(_unquoted(doc.text, *span) for span in parse.names)
     sentences = []
-    for first, last in pairwise([*sentence.starts, len(doc.text)]):
+    for first, last in pairwise([*parse.starts, len(doc.text)]):
         own = [name for name in names if first <= name[0] < last]
         nexts = [start for start, _ in own[1:]] + [last]
         # A word that relates two names begins between them. Without a name there is no next one either.

@@ -3,7 +3,7 @@
 Names are those of transformers' `TrainingArguments`, peft and datasets where they have one.
 """
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -43,6 +43,8 @@ class Fields(Section):
 class Source(Section):
     """Where a corpus lies: files (`path`: a file, glob, folder, or `-`), or a dataset of the Hub (`hub`)."""
 
+    place: ClassVar[str] = "data.train"
+    """The key of a config that it stands under."""
     path: OneOrMore | None = None
     hub: Text | None = None
     name: Text | None = None
@@ -71,6 +73,7 @@ class Source(Section):
 class Mix(Source):
     """General text learned beside the facts, never permuted: `share` of the examples, from its first `limit` texts."""
 
+    place: ClassVar[str] = "data.mix"
     share: Annotated[float, Number, Field(gt=0, lt=1)] = 0.2
     limit: PositiveInt | None = None
 

@@ -50,7 +50,7 @@ def read_records(source: Source, *, reject: Reject, limit: int | None = None) ->
     with SeenIds() as seen:
         for row in read_rows(source, reject):
             try:
-                record = make_record(row, source.fields)
+                record = make_record(row, source)
                 first = seen.add(record.id, record.source, record.line)
                 if first is not None:
                     detail = (
@@ -66,19 +66,20 @@ def read_records(source: Source, *, reject: Reject, limit: int | None = None) ->
                 return
 
 
-def make_record(row: Row, fields: Fields) -> Record:
-    """Return the record of one row.
+def make_record(row: Row, source: Source) -> Record:
+    """Return the record of one row of a source.
 
     Raises CorpusError: `missing_field`, `wrong_type` or `empty_text`.
     """
+    fields = source.fields
     names = _text_fields(row, fields)
-    parts = [_text(row, name) for name in names]
+    parts = [_text(row, name, source.place) for name in names]
     text = "".join(parts)
     if not text or text.isspace():
         raise row.error("empty_text", f"{' + '.join(names)}: white space only; remove the row or fill it")
     taken = {*names, fields.id}
     return Record(
-        id=_record_id(row, fields.id),
+        id=_record_id(row, fields.id, source.place),
         text=text,
         source=row.source,
         line=row.line,
@@ -94,9 +95,9 @@ def _text_fields(row: Row, fields: Fields) -> tuple[str, ...]:
     return fields.text_fields
 
 
-def _text(row: Row, name: str) -> str:
+def _text(row: Row, name: str, place: str) -> str:
     if name not in row.values:
-        raise row.error("missing_field", _missing(row, name))
+        raise row.error("missing_field", _missing(row, name, place))
     value = row.values[name]
     if not isinstance(value, str):
         shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:60] + "…"
@@ -104,7 +105,7 @@ def _text(row: Row, name: str) -> str:
     return value
 
 
-def _missing(row: Row, name: str) -> str:
+def _missing(row: Row, name: str, place: str) -> str:
     """Return which fields the row has, nearest first, and how to map one of them."""
     if not row.values:
         return f"no field {name}; the row has no fields"
@@ -113,15 +114,15 @@ def _missing(row: Row, name: str) -> str:
         return not isinstance(row.values[other], str), -SequenceMatcher(None, name.lower(), other.lower()).ratio()
 
     near = sorted(row.values, key=distance)
-    return f"no field {name}; the row has {', '.join(near)}. Map the one meant: data.train.fields.text: {near[0]}"
+    return f"no field {name}; the row has {', '.join(near)}. Map the one meant: {place}.fields.text: {near[0]}"
 
 
-def _record_id(row: Row, name: str) -> str:
+def _record_id(row: Row, name: str, place: str) -> str:
     value = row.values.get(name)
     if value is None or value == "":
         if name != "id" and name not in row.values:
             has = ", ".join(row.values)
-            raise row.error("missing_field", f"no field {name}, which data.train.fields.id names; the row has {has}")
+            raise row.error("missing_field", f"no field {name}, which {place}.fields.id names; the row has {has}")
         return row.place
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise row.error("wrong_type", f"{name} is {type_name(value)} ({value!r}); an id is a string or an integer")

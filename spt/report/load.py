@@ -18,6 +18,7 @@ from spt.errors import DamagedError, MissingError
 from spt.metrics import METRICS
 from spt.records import Question, Score
 from spt.report.stored import Evaluated, Line, Row, Summary, Timings, Trained, check_numbers, read_lines, read_object
+from spt.score.stream import score_of
 
 HALVES = ("name_first", "description_first", "both")
 
@@ -118,24 +119,11 @@ def read_scores(path: Path, again: str = "evaluate again with --force") -> Itera
     not a number. Raises DamagedError, whose message ends with what to do: `again`.
     """
     for place, row in read_lines(path, Row, again):
-        numbers = {name: row[name] for name in (*METRICS, *_FLOORS) if name in row} | {"logprob": row.get("logprob")}
-        found = check_numbers(numbers, place, again)
-        question = Question(
-            row["id"], row["fact_id"], row["direction"], row["prompt"], tuple(row["targets"]),
-            tuple(row.get("distractors", ())), row.get("relation"),
-        )  # fmt: skip
-        yield Score(
-            question,
-            row["prediction"],
-            metrics={name: found[name] for name in METRICS if name in found},
-            floors={name: found[floor] for floor, name in _FLOORS.items() if floor in found},
-            logprob=found.get("logprob", float("nan")),
-            target_tokens=row.get("target_tokens") or 0,
-            distractor_logprobs=tuple(row.get("distractor_logprobs", ())),
-        )
+        numbers = check_numbers({name: row[name] for name in _NUMBERS if name in row}, place, again)
+        yield score_of({name: value for name, value in row.items() if value is not None} | numbers, tuple(METRICS))
 
 
-_FLOORS = {f"{name}_floor": name for name in METRICS}
+_NUMBERS = (*METRICS, *(f"{name}_floor" for name in METRICS), "logprob")
 
 
 def remedy(folder: Path) -> str:

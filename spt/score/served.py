@@ -73,7 +73,7 @@ def _answered(
     found = asked.unanswered(questions, needs)
     lost |= found
     if len(found) == len(questions):
-        raise WorkError(f"{asked.client.place}: {describe(lost)}; see the server's own log")
+        raise WorkError(f"{asked.client.place}: {describe(lost, 'question')}; see the server's own log")
     return QuestionTable(question for question in questions if question.id not in found) if found else questions
 
 

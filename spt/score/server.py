@@ -11,7 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -90,7 +90,7 @@ class ServerAsked:
         lost = self.failures(groups, len(questions))
         failures = {questions[number].id: reason for number, reason in lost.items()}
         if failures:
-            say(f"{self.client.place}: {describe(failures)}")
+            say(f"{self.client.place}: {describe(failures, 'question')}")
         return failures
 
     def failures(self, groups: Iterable[Group], total: int, what: str = "questions") -> dict[int, str]:
@@ -135,21 +135,18 @@ class ServerAsked:
         failures = {number: failure for number, one in enumerate(requests) if (failure := replies[one].failure)}
         if failures:
             raise WorkError(
-                f"{self.client.place}: {describe(failures)}; run again to ask only for these: the others are kept"
+                f"{self.client.place}: {describe(failures, 'request')}; run again to ask only for these: the others are kept"
             )
         return replies
 
     def _replies(self, requests: Iterable[Request]) -> Mapping[Request, Reply]:
-        keys = {request: self._cache_key(request) for request in requests}
-        replies = self.cache.get(list(keys.values()))
-        missing = [request for request, key in keys.items() if key not in replies]
-        for found in self.client.each(self._answer, missing):
-            fresh = {keys[missing[position]]: reply for position, reply in found.items()}
-            self.cache.put(fresh)
-            replies |= fresh
-        if missing and not self.client.answered:
-            raise self.client.never_answered(replies[keys[missing[0]]].failure)
-        return {request: replies[key] for request, key in keys.items()}
+        keyed = {self._cache_key(request): request for request in requests}
+        found = self.cache.answer(keyed, partial(self.client.each, self._answer))
+        replies = {request: found[key] for key, request in keyed.items()}
+        failures = [reply.failure for reply in replies.values() if reply.failure]
+        if failures and not self.client.answered:
+            raise self.client.never_answered(failures[0])
+        return replies
 
     def _cache_key(self, request: Request) -> str:
         return hashlib.sha256(f"{self._key} {dump_json(asdict(request), indent=None)}".encode()).hexdigest()
@@ -192,11 +189,11 @@ def server_key(settings: Server) -> dict[str, Any]:
     return settings.model_dump(mode="json", include={"model", "revision", "seed", "extra_body"})
 
 
-def describe(failures: Mapping[Any, str]) -> str:
-    """Return how many requests failed, by reason, in words."""
+def describe(failures: Mapping[Any, str], what: str) -> str:
+    """Return how many requests or questions (`what`) got no answer, by reason, in words."""
     counts = Counter(failures.values())
     listed = ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))
-    return f"{len(failures)} question{'s' * (len(failures) > 1)} not answered ({listed})"
+    return f"{len(failures)} {what}{'s' * (len(failures) > 1)} not answered ({listed})"
 
 
 def _chunks(groups: Iterable[Numbered]) -> Iterator[list[Numbered]]:

@@ -8,7 +8,7 @@ names whole.
 from typing import TYPE_CHECKING
 
 from spt.segment.build import Found
-from spt.segment.gaps import Sentence
+from spt.segment.gaps import ParsedDoc
 from spt.segment.spacy_units import SpacySegmenter
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class EntitySegmenter(SpacySegmenter):
 
     def read(self, doc: "Doc") -> Found:
         """Return where words and entities start, and sentences."""
-        sentence = Sentence(doc)
-        inside = {i for i, lock in sentence.locks.items() if i > lock.start}
+        parse = ParsedDoc(doc)
+        inside = {i for i, lock in parse.locks.items() if i > lock.start}
         # The word after a lock is a unit's start as any other: only what is inside a lock is none.
-        return Found([token.idx for token in doc if token.i not in inside], sentence.starts, sentence.names)
+        return Found([token.idx for token in doc if token.i not in inside], parse.starts, parse.names)

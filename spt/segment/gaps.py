@@ -43,7 +43,7 @@ NOMINAL = ("NOUN", "PROPN", "NUM")
 
 
 @dataclass(frozen=True)
-class Sentence:
+class ParsedDoc:
     """A Doc with what the rules ask of it."""
 
     doc: "Doc"
@@ -89,7 +89,7 @@ def _end(token: "Token") -> int:
 class Gap(NamedTuple):
     """White space between two words: `left` ends before it (its punctuation skipped), `right` starts after it."""
 
-    sentence: Sentence
+    parse: ParsedDoc
     at: int
     left: "Token"
     right: "Token"
@@ -97,17 +97,17 @@ class Gap(NamedTuple):
     @property
     def left_lock(self) -> Lock | None:
         """Return the lock that the left word ends, or is in."""
-        return self.sentence.locks.get(self.left.i)
+        return self.parse.locks.get(self.left.i)
 
     @property
     def right_lock(self) -> Lock | None:
         """Return the lock that the right word starts, or is in."""
-        return self.sentence.locks.get(self.right.i)
+        return self.parse.locks.get(self.right.i)
 
     @property
     def mark(self) -> str:
         """Return the last character before the gap."""
-        return str(self.sentence.tokens[self.at - 1].text[-1:])
+        return str(self.parse.tokens[self.at - 1].text[-1:])
 
 
 def is_preposition(token: "Token") -> bool:
@@ -115,7 +115,7 @@ def is_preposition(token: "Token") -> bool:
     return (token.pos_ == "ADP" and token.dep_ in ("prep", "agent", "pcomp", "dative")) or token.dep_ == "agent"
 
 
-def leans_left(sentence: Sentence, preposition: "Token") -> bool:
+def leans_left(parse: ParsedDoc, preposition: "Token") -> bool:
     """Return whether a preposition stays with the word before it.
 
     So do `of`, the passive `by`, `as`, a required one, and one before a person's name.
@@ -123,7 +123,7 @@ def leans_left(sentence: Sentence, preposition: "Token") -> bool:
     word = preposition.lower_
     if word in ("of", "as") or preposition.dep_ == "agent":
         return not preposition.is_sent_start
-    lock = sentence.locks.get(preposition.i + 1)
+    lock = parse.locks.get(preposition.i + 1)
     return is_required(preposition) or (word not in PLACE_TIME and lock is not None and lock.person)
 
 
@@ -136,11 +136,11 @@ def is_required(preposition: "Token") -> bool:
     return any(head.startswith(stem) for stem in stems)
 
 
-def names_somebody(sentence: Sentence, of: "Token") -> bool:
+def names_somebody(parse: ParsedDoc, of: "Token") -> bool:
     """Return whether a relational `of` leads to a name (`the daughter of the poet Lord Byron`), not to a kind's."""
-    start, end = sentence.chunks.get(of.i + 1, (of.i + 1, of.i + 2))
-    locks = [lock for i in range(start, end) if (lock := sentence.locks.get(i)) is not None]
-    after = sentence.locks.get(end)
+    start, end = parse.chunks.get(of.i + 1, (of.i + 1, of.i + 2))
+    locks = [lock for i in range(start, end) if (lock := parse.locks.get(i)) is not None]
+    after = parse.locks.get(end)
     named = any(lock.kind != "number" for lock in locks) or (after is not None and after.person)
     return named and of.head.lower_ not in KINDS | DIRECTIONS
 

@@ -8,7 +8,7 @@ its replies are those of the `assistant` segmenter and are kept once for both.
 from typing import TYPE_CHECKING
 
 from spt.segment.assistant_units import AssistantSegmenter, Parse
-from spt.segment.gaps import Sentence
+from spt.segment.gaps import ParsedDoc
 from spt.segment.name_rules import in_lock, punctuation
 from spt.segment.rules import find_gaps, find_units
 
@@ -22,7 +22,7 @@ class HybridSegmenter(AssistantSegmenter):
     name = "hybrid"
 
     def _read(self, doc: "Doc") -> Parse:
-        gaps = find_gaps(Sentence(doc))
+        gaps = find_gaps(ParsedDoc(doc))
         locked = {gap.at for gap in gaps if in_lock(gap) is False}
         marks = {gap.at: punctuation(gap) for gap in gaps if gap.at not in locked}
         whole = locked | {at for at, cut in marks.items() if cut is False}

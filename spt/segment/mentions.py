@@ -14,7 +14,7 @@ from spt.errors import ConfigError, InputError
 from spt.records import Record, Segmentation, writes_no_spaces
 from spt.segment import pipeline
 from spt.segment.build import Found, build
-from spt.segment.gaps import Sentence
+from spt.segment.gaps import ParsedDoc
 from spt.segment.legal import whole_words
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ class MentionsSegmenter:
             )
 
     def _read(self, doc: "Doc") -> Found:
-        sentence = Sentence(doc)
-        spans = {(lock.start, lock.end) for lock in sentence.locks.values() if lock.person and "PERSON" in self._labels}
+        parse = ParsedDoc(doc)
+        spans = {(lock.start, lock.end) for lock in parse.locks.values() if lock.person and "PERSON" in self._labels}
         for entity in (entity for entity in doc.ents if entity.label_ in self._labels):
-            locks = [lock for i in range(entity.start, entity.end) if (lock := sentence.locks.get(i))]
+            locks = [lock for i in range(entity.start, entity.end) if (lock := parse.locks.get(i))]
             spans.add((locks[0].start, locks[-1].end) if locks else (entity.start, entity.end))
         names = [(doc[start].idx, doc[end - 1].idx + len(doc[end - 1])) for start, end in spans]
-        return Found([], sentence.starts, names)
+        return Found([], parse.starts, names)
 
     def _around(self, record: Record, pieces: Sequence[tuple[int, Found]]) -> Segmentation:
         names = {(begin + start, begin + end) for begin, found in pieces for start, end in found.names or ()}

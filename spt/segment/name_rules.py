@@ -18,19 +18,19 @@ from spt.segment.gaps import (
 
 def in_lock(gap: Gap) -> bool | None:
     """Keep a lock whole."""
-    lock = gap.sentence.locks.get(gap.at - 1)
-    return False if lock is not None and lock is gap.sentence.locks.get(gap.at) else None
+    lock = gap.parse.locks.get(gap.at - 1)
+    return False if lock is not None and lock is gap.parse.locks.get(gap.at) else None
 
 
 def sentence_start(gap: Gap) -> bool | None:
     """Cut where a sentence starts."""
-    return True if gap.sentence.tokens[gap.at].is_sent_start else None
+    return True if gap.parse.tokens[gap.at].is_sent_start else None
 
 
 def punctuation(gap: Gap) -> bool | None:
     """Cut after a comma and its like, but not after an interjection, nor between adjectives of one noun."""
-    before = gap.sentence.tokens[gap.at - 1]
-    if gap.sentence.tokens[gap.at].is_left_punct or gap.sentence.tokens[gap.at].is_quote:
+    before = gap.parse.tokens[gap.at - 1]
+    if gap.parse.tokens[gap.at].is_left_punct or gap.parse.tokens[gap.at].is_quote:
         return True
     if gap.mark not in CLAUSE_MARKS and not (before.is_quote and before.i > gap.left.i):
         return None
@@ -46,7 +46,7 @@ def after_name(gap: Gap) -> bool | None:
     lock = gap.left_lock
     if lock is None or lock.kind == "number" or gap.left.i != lock.end - 1:
         return None
-    possessive = gap.sentence.tokens[gap.at - 1].tag_ == "POS"
+    possessive = gap.parse.tokens[gap.at - 1].tag_ == "POS"
     if possessive:
         return lock.person or lock.end - lock.start > 1
     names_a_kind = gap.left.dep_ in ("compound", "nmod", "amod", "poss") and gap.left.head.i >= gap.right.i
@@ -58,7 +58,7 @@ def before_person(gap: Gap) -> bool | None:
     lock = gap.right_lock
     if lock is None or not lock.person or gap.right.i != lock.start:
         return None
-    listed = gap.left.pos_ == "CCONJ" and gap.left.i - 1 in gap.sentence.locks
+    listed = gap.left.pos_ == "CCONJ" and gap.left.i - 1 in gap.parse.locks
     if (gap.left.pos_ == "DET" or listed) and gap.at - 1 == gap.left.i:
         return False
     if gap.left.lower_ == "of" and gap.left.head.lower_ in KINDS:
@@ -72,9 +72,7 @@ def before_name(gap: Gap) -> bool | None:
     if lock is None or lock.kind == "number" or gap.right.i != lock.start:
         return None
     if gap.left.pos_ == "ADP":
-        return leans_left(gap.sentence, gap.left) and (
-            gap.left.lower_ != "of" or names_somebody(gap.sentence, gap.left)
-        )
+        return leans_left(gap.parse, gap.left) and (gap.left.lower_ != "of" or names_somebody(gap.parse, gap.left))
     return True if gap.left.pos_ in VERBAL or lock.kind == "title" else None
 
 
@@ -83,7 +81,7 @@ def described_name(gap: Gap) -> bool | None:
     lock = gap.right_lock
     if lock is None or lock.kind != "name" or gap.right.i != lock.start or gap.left.pos_ != "ADJ":
         return None
-    named = gap.sentence.tokens[lock.end - 1]
+    named = gap.parse.tokens[lock.end - 1]
     ends = lock.end - lock.start > 1 and named.dep_ not in ("compound", "nmod", "poss", "amod")
     return True if ends and gap.left.head == named and gap.left.text.islower() else None
 
@@ -92,5 +90,5 @@ def direction(gap: Gap) -> bool | None:
     """Cut before a place told by its direction (`east of London`)."""
     if gap.right.lower_ not in DIRECTIONS:
         return None
-    after = gap.sentence.tokens[min(gap.right.i + 1, len(gap.sentence.tokens) - 1)]
+    after = gap.parse.tokens[min(gap.right.i + 1, len(gap.parse.tokens) - 1)]
     return gap.left.pos_ not in ("ADP", "DET", "AUX") if after.lower_ == "of" else None

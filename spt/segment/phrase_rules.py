@@ -20,8 +20,8 @@ from spt.segment.gaps import (
 
 def inside_noun_chunk(gap: Gap) -> bool | None:
     """Keep a noun chunk whole."""
-    chunk = gap.sentence.chunks.get(gap.left.i)
-    return False if chunk is not None and chunk == gap.sentence.chunks.get(gap.right.i) else None
+    chunk = gap.parse.chunks.get(gap.left.i)
+    return False if chunk is not None and chunk == gap.parse.chunks.get(gap.right.i) else None
 
 
 def conjunction(gap: Gap) -> bool | None:
@@ -30,7 +30,7 @@ def conjunction(gap: Gap) -> bool | None:
         return False
     if gap.right.dep_ != "cc" and gap.right.pos_ != "CCONJ":
         return None
-    first, after = gap.left, gap.sentence.tokens[min(gap.right.i + 1, len(gap.sentence.tokens) - 1)]
+    first, after = gap.left, gap.parse.tokens[min(gap.right.i + 1, len(gap.parse.tokens) - 1)]
     if any(token.lower_ == "between" for token in (first.head, first.head.head)):
         return False
     paired = after.head == first and after.n_rights == 0
@@ -64,7 +64,7 @@ def preposition(gap: Gap) -> bool | None:
         related = gap.left.head == gap.right or gap.right.head == gap.left
         if is_preposition(gap.left) or (gap.left.pos_ == "ADV" and related):
             return False
-        return not leans_left(gap.sentence, gap.right)
+        return not leans_left(gap.parse, gap.right)
     return None
 
 
@@ -72,13 +72,13 @@ def complement(gap: Gap) -> bool | None:
     """Cut after a preposition only where it leans left and its complement is long."""
     if not is_preposition(gap.left):
         return None
-    if not leans_left(gap.sentence, gap.left):
+    if not leans_left(gap.parse, gap.left):
         return False
-    start, end = gap.sentence.chunks.get(gap.right.i, (gap.right.i, gap.right.i + 1))
+    start, end = gap.parse.chunks.get(gap.right.i, (gap.right.i, gap.right.i + 1))
     if gap.left.lower_ == "of":
         long = gap.right.pos_ in ("DET", "PRON") and end - start > 2
-        return long or names_somebody(gap.sentence, gap.left)
-    if gap.left.i > 0 and gap.sentence.locks.get(gap.left.i - 1) is not None:
+        return long or names_somebody(gap.parse, gap.left)
+    if gap.left.i > 0 and gap.parse.locks.get(gap.left.i - 1) is not None:
         # What it leans on is cut off before it, so it goes with its complement (`elected X | as its mayor`).
         return False
     return gap.right.pos_ in ("DET", "NUM") or end - start > 1
@@ -92,21 +92,21 @@ def verb(gap: Gap) -> bool | None:
         return False
     if gap.left.pos_ in NOMINAL or gap.left.tag_ == "POS":
         return True
-    return True if gap.left.pos_ == "ADJ" and gap.left.i in gap.sentence.chunks else None
+    return True if gap.left.pos_ == "ADJ" and gap.left.i in gap.parse.chunks else None
 
 
 def _names_its_holder(gap: Gap) -> bool:
     """Return whether a copula stands between a common noun and a person's name (`Our lead is | ...`)."""
-    after = gap.sentence.locks.get(gap.right.i + 1)
+    after = gap.parse.locks.get(gap.right.i + 1)
     return gap.left.pos_ == "NOUN" and gap.left_lock is None and after is not None and after.person
 
 
 def clause_subject(gap: Gap) -> bool | None:
     """Cut a verb from the clause it governs (`How do you think | history | will remember`)."""
-    start, end = gap.sentence.chunks.get(gap.right.i, (-1, 0))
+    start, end = gap.parse.chunks.get(gap.right.i, (-1, 0))
     if gap.left.pos_ != "VERB" or start != gap.right.i:
         return None
-    subject = gap.sentence.tokens[end - 1]
+    subject = gap.parse.tokens[end - 1]
     own = subject.dep_ in ("nsubj", "nsubjpass") and subject.head.dep_ == "ccomp" and subject.head.head == gap.left
     return True if own and is_finite(subject.head) else None
 
@@ -117,9 +117,9 @@ def object_of_verb(gap: Gap) -> bool | None:
     A copula leans on a pronoun before it instead (`they were | the courageous firefighter`).
     """
     phrasal = gap.left.dep_ == "prt" and gap.left.head.i == gap.left.i - 1
-    if not (phrasal or gap.left.pos_ in VERBAL) or gap.right.i not in gap.sentence.chunks:
+    if not (phrasal or gap.left.pos_ in VERBAL) or gap.right.i not in gap.parse.chunks:
         return None
-    start, end = gap.sentence.chunks[gap.right.i]
+    start, end = gap.parse.chunks[gap.right.i]
     if gap.left.lower_ == "being":
         return True
     if end - start < 2 or (gap.right.pos_ == "PRON" and gap.right.tag_ != "PRP$"):
@@ -137,7 +137,7 @@ def adverbial(gap: Gap) -> bool | None:
     if lock is not None and lock.kind == "number" and gap.left.pos_ == "VERB":
         return lock.end - lock.start > 1
     if lock is not None and lock.kind == "number" and gap.right.dep_ in ("npadvmod", "nummod", "compound", "amod"):
-        return gap.left.pos_ not in ("ADP", "DET", "ADV") if gap.left.i not in gap.sentence.chunks else True
+        return gap.left.pos_ not in ("ADP", "DET", "ADV") if gap.left.i not in gap.parse.chunks else True
     if gap.right.pos_ == "ADV" and gap.left.pos_ in NOMINAL:
         return True
     return None
@@ -145,7 +145,7 @@ def adverbial(gap: Gap) -> bool | None:
 
 def new_phrase(gap: Gap) -> bool | None:
     """Cut before a noun phrase after another, or a subject after a clause."""
-    starts = gap.sentence.chunks.get(gap.right.i, (-1, -1))[0] == gap.right.i
+    starts = gap.parse.chunks.get(gap.right.i, (-1, -1))[0] == gap.right.i
     if gap.left.pos_ == "VERB" and gap.right.lower_ in ("i", "we", "he", "she", "they"):
         return True
     return True if starts and (gap.left.pos_ in NOMINAL or gap.left.dep_ == "dative") else None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from spt.segment.build import Found
-from spt.segment.gaps import Gap, Sentence
+from spt.segment.gaps import Gap, ParsedDoc
 from spt.segment.name_rules import (
     after_name,
     before_name,
@@ -45,19 +45,17 @@ _MARKS = 6
 
 def find_units(doc: "Doc") -> Found:
     """Return the character offsets where units start, where sentences do, and the names."""
-    sentence = Sentence(doc)
-    return Found(
-        [sentence.tokens[gap.at].idx for gap in find_gaps(sentence) if _decide(gap)], sentence.starts, sentence.names
-    )
+    parse = ParsedDoc(doc)
+    return Found([parse.tokens[gap.at].idx for gap in find_gaps(parse) if _decide(gap)], parse.starts, parse.names)
 
 
-def find_gaps(sentence: Sentence) -> list[Gap]:
+def find_gaps(parse: ParsedDoc) -> list[Gap]:
     """Return the gaps between the words of a Doc, in order: where a rule, or an assistant, may cut."""
-    return [gap for at in range(1, len(sentence.tokens)) if (gap := _gap(sentence, at)) is not None]
+    return [gap for at in range(1, len(parse.tokens)) if (gap := _gap(parse, at)) is not None]
 
 
-def _gap(sentence: Sentence, at: int) -> Gap | None:
-    tokens = sentence.tokens
+def _gap(parse: ParsedDoc, at: int) -> Gap | None:
+    tokens = parse.tokens
     if tokens[at].is_space or not (
         tokens[at - 1].whitespace_ or tokens[at - 1].is_space or not tokens[at].text.isascii()
     ):
@@ -67,7 +65,7 @@ def _gap(sentence: Sentence, at: int) -> Gap | None:
         left -= 1
     while right < min(len(tokens) - 1, at + _MARKS) and (tokens[right].is_punct or tokens[right].is_quote):
         right += 1
-    return Gap(sentence, at, tokens[left], tokens[right])
+    return Gap(parse, at, tokens[left], tokens[right])
 
 
 def _decide(gap: Gap) -> bool:

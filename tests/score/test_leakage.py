@@ -1,10 +1,10 @@
 """What the training text gives away is found, whatever its case and punctuation, and nothing else is."""
 
 import json
-import sys
 from itertools import pairwise
 from pathlib import Path
 
+from counting import lines_run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,24 +84,6 @@ def test_fictional_people_give_nothing_away_but_their_control():
     figure = leakage(list(find_leaks(texts, questions)), questions)
     assert (figure["value"], figure["n"], figure["forward"]["count"]) == (0.0, 200, 0)
     assert figure["control"]["reversed"] == {"value": 1.0, "n": 200, "count": 200}
-
-
-def lines_run(work):
-    """Return how many lines of Python a call takes: unlike its time, the same on any machine."""
-    count = 0
-
-    def note(_frame, event, _argument):
-        nonlocal count
-        count += event == "line"
-        return note
-
-    before = sys.gettrace()
-    sys.settrace(note)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def test_many_rows_and_questions_take_work_that_grows_with_their_sum():

@@ -118,6 +118,8 @@ def test_bad_rows_of_the_mix_stop_or_are_counted_and_the_key_covers_what_is_read
     path, mix = write(tmp_path, *lines, train={"epochs": 2, "max_steps": 7})
     with pytest.raises(CorpusError, match="text is a number"):
         train(read_config(path, mix))
+    with pytest.raises(CorpusError, match=r"no field body; .*Map the one meant: data\.mix\.fields\.text: text"):
+        stream_of(path, *mix, "data.mix.fields.text=body")
     config = read_config(path, [*mix, "data.on_error=reject", "data.mix.limit=20"])
     keys = [train_key(c)["mix"] for c in (config, read_config(path, mix), read_config(path))]
     assert keys[2] is None
