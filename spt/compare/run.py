@@ -47,13 +47,13 @@ def run_comparison(comparison: Comparison, overrides: Sequence[str], *, force: b
     folder = Path(comparison.output)
     with sole_writer(folder, "another `spt compare` is running here"):
         write_atomically(folder / "comparison.yaml", dump_yaml(comparison.model_dump(mode="json")))
-        grid = Grid(comparison, plans)
+        running = Running(comparison, plans)
         processes = Processes(comparison.jobs, find_gpus(os.environ))
         with processes.heeding_signals():
-            grid.segment(processes)
-            grid.look(force=force)
-            grid.train_and_ask(processes)
-    return grid.listed
+            running.segment(processes)
+            running.look(force=force)
+            running.train_and_ask(processes)
+    return running.listed
 
 
 def check_failures(cells: Cells) -> None:
@@ -75,7 +75,7 @@ def _in_brief(reason: str) -> str:
 
 
 @dataclass
-class Grid:
+class Running:
     """The cells of a comparison while they are run: how each stands, by label, and which begin anew."""
 
     comparison: Comparison

@@ -134,9 +134,8 @@ class ServerAsked:
         replies = self._replies(requests)
         failures = {number: failure for number, one in enumerate(requests) if (failure := replies[one].failure)}
         if failures:
-            raise WorkError(
-                f"{self.client.place}: {describe(failures, 'request')}; run again to ask only for these: the others are kept"
-            )
+            problem = describe(failures, "request")
+            raise WorkError(f"{self.client.place}: {problem}; run again to ask only for these: the others are kept")
         return replies
 
     def _replies(self, requests: Iterable[Request]) -> Mapping[Request, Reply]:
