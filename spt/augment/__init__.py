@@ -15,6 +15,7 @@ from typing import Any
 
 from spt.augment.facts import Statement
 from spt.augment.masked_context import masked_context
+from spt.augment.sentences import Splitter
 from spt.augment.stored import Augmenter, Bridge, Made, Repeater, Reversal
 from spt.config import Augment
 from spt.config.augment import ReverseStatements
@@ -36,6 +37,7 @@ def _reversal(settings: ReverseStatements) -> Augmenter:
 
 STORED: Mapping[str, Callable[[Any], Augmenter]] = {
     "repeat": Repeater,
+    "sentences": Splitter,
     "identity_bridge": Bridge,
     "reverse_statements": _reversal,
 }
@@ -70,7 +72,7 @@ def augmented(records: Iterable[Record], augmenters: Mapping[str, Augmenter], co
             made = {name: augmenter.make(chunk) for name, augmenter in augmenters.items()}
             for name, rows in made.items():
                 if not counts[name]:
-                    _check_some(name, rows)
+                    _check_some(name, rows, augmenters[name].needs)
             for position, record in enumerate(chunk):
                 yield _new(record, ids)
                 for name, augmenter in augmenters.items():
@@ -117,13 +119,9 @@ def _new(record: Record, ids: SeenIds) -> Record:
     return record
 
 
-def _check_some(name: str, rows: Sequence[Made]) -> None:
-    """Refuse an augmenter all of whose first records fail: its fields or templates are not the corpus's."""
+def _check_some(name: str, rows: Sequence[Made], needs: str) -> None:
+    """Refuse an augmenter all of whose first records fail: its settings are not the corpus's."""
     reasons = Counter(one for row in rows for one in row if isinstance(one, str))
     if reasons and not any(isinstance(one, Statement) for row in rows for one in row):
         listed = ", ".join(f"{reason} {count}" for reason, count in reasons.items())
-        raise InputError(
-            f"augment.{name}: nothing could be made of {len(rows)} records ({listed}); it needs fields: columns of the "
-            "corpus, named in templates or mapped in fields, patterns that its texts fit, or an assistant (extract) "
-            "that finds them"
-        )
+        raise InputError(f"augment.{name}: nothing could be made of {len(rows)} records ({listed}); it needs {needs}")

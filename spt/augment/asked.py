@@ -11,7 +11,7 @@ from spt.assistant.item import Reply
 from spt.assistant.write import Writer
 from spt.augment.facts import Fact, Statement
 from spt.augment.read import FactReader, writer_key
-from spt.augment.stored import Made, names_of, order_problem, starts_of
+from spt.augment.stored import FIELDS, Made, names_of, order_problem, starts_of
 from spt.config import Assistant
 from spt.config.augment import ReverseStatements
 from spt.records import Record
@@ -22,7 +22,7 @@ PROMPT = "statements"
 class AskedReversal:
     """Each fact the other way round, by an assistant. Source: as `spt.augment.stored.Reversal`."""
 
-    suffix, once = "reversed", False
+    suffix, once, needs = "reversed", False, FIELDS
 
     def __init__(self, settings: ReverseStatements, assistant: Assistant) -> None:
         self.settings, self.repeat = settings, settings.repeat

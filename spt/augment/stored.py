@@ -21,12 +21,13 @@ class Augmenter(Protocol):
     """Makes statements from records.
 
     `suffix`: of the ids of what it makes. `once`: of equal statements one is made for a whole corpus. `repeat`: how
-    often each is learned an epoch.
+    often each is learned an epoch. `needs`: what a record must have, for an error.
     """
 
     suffix: str
     once: bool
     repeat: int
+    needs: str
 
     def key(self) -> dict[str, Any]:
         """Return what its statements depend on besides records, settings and code."""
@@ -37,10 +38,17 @@ class Augmenter(Protocol):
         ...
 
 
+FIELDS = (
+    "fields: columns of the corpus, named in templates or mapped in fields, patterns that its texts fit, or an "
+    "assistant (extract) that finds them"
+)
+"""What augmenters need that state facts."""
+
+
 class Repeater:
     """The record itself, once less than it is to be learned an epoch."""
 
-    suffix, once, repeat = "copy", False, 1
+    suffix, once, repeat, needs = "copy", False, 1, "nothing"
 
     def __init__(self, settings: Repeat) -> None:
         self.settings = settings
@@ -75,7 +83,7 @@ class Bridge:
     how facts and bridges are weighted; `templates` and `repeat` are there to try.
     """
 
-    suffix, once = "bridge", True
+    suffix, once, needs = "bridge", True, FIELDS
 
     def __init__(self, settings: IdentityBridge) -> None:
         self.settings, self.repeat = settings, settings.repeat
@@ -107,7 +115,7 @@ class Reversal:
     Not established: its wordings, and the questions that it learns beside statements.
     """
 
-    suffix, once = "reversed", False
+    suffix, once, needs = "reversed", False, FIELDS
 
     def __init__(self, settings: ReverseStatements) -> None:
         self.settings, self.repeat = settings, settings.repeat

@@ -2,9 +2,9 @@
 
     augment: [{repeat: {times: 2}}, {identity_bridge: {}}, {masked_context: {}}]
 
-`repeat`, `identity_bridge` and `reverse_statements` make more records, which are cut and stored with the others;
-`masked_context` is drawn anew each epoch. Trade-off: entries do not build on each other: each makes its records from
-those of the corpus, so that their order means nothing.
+`repeat`, `sentences`, `identity_bridge` and `reverse_statements` make more records, which are cut and stored with the
+others; `masked_context` is drawn anew each epoch. Trade-off: entries do not build on each other: each makes its records
+from those of the corpus, so that their order means nothing.
 """
 
 import re
@@ -57,6 +57,18 @@ class Repeat(Section):
         if (self.times is None) == (self.column is None):
             raise ValueError("give either times (a number) or column (whose values are numbers)")
         return self
+
+
+class Sentences(Section):
+    """Each sentence of a record of several is learned alone beside it, `repeat` times an epoch.
+
+    The spaCy `pipeline` says where sentences end. One in which a personal pronoun stands before any name says nothing
+    alone, and is left out.
+    """
+
+    stored: ClassVar[bool] = True
+    pipeline: Text = "en_core_web_sm"
+    repeat: PositiveInt = 1
 
 
 class Statements(Section):
@@ -123,6 +135,7 @@ class Augment(Section):
     repeat: Repeat | None = None
     identity_bridge: IdentityBridge | None = None
     reverse_statements: ReverseStatements | None = None
+    sentences: Sentences | None = None
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
