@@ -46,6 +46,12 @@ class Benchmark:
         """Return whether its files come from the Hub."""
         return bool(self.files)
 
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Return its options, each with what it is where none is given."""
+        parameters = inspect.signature(self.make).parameters
+        return {option: parameters[option].default for option in self.options}
+
     def command(self, name: str) -> str:
         """Return the command that writes it under its name."""
         return f"spt benchmark {'fetch' if self.fetchable else 'make'} {name}{' --from CORPUS' if self.corpus else ''}"
@@ -126,7 +132,7 @@ _KINDS = {
 
 def _check_option(name: str, option: str, value: Any) -> None:
     """Raise InputError for a value that is of another type than the option's default."""
-    default = inspect.signature(_find(name).make).parameters[option].default
+    default = _find(name).defaults[option]
     kind = tuple if default is None else type(default)
     fits = type(value) is kind or (kind is float and type(value) is int)
     if not fits:

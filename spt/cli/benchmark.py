@@ -36,6 +36,16 @@ def list_benchmarks(quiet: Quiet = False, as_json: Json = False) -> None:
     for name, benchmark in BENCHMARKS.items():
         what = f"{benchmark.description} ({benchmark.licence})"
         console().print(f"[bold]{name}[/]\n  {what}\n  {benchmark.command(name)}", soft_wrap=True)
+        shown = " ".join(_flag(*one) for one in benchmark.defaults.items() if one[1] is not None)
+        if shown:
+            console().print(f"    defaults: {shown}", soft_wrap=True, highlight=False)
+
+
+def _flag(option: str, default: Any) -> str:
+    """Return an option with its default as it is given."""
+    text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+    text = text.lower() if isinstance(default, bool) else text
+    return f"--{option} {text}" if option in ("people", "seed") else f"--set {option}={text}"
 
 
 @app.command()

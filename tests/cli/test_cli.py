@@ -250,6 +250,18 @@ def test_benchmark_make_writes_a_set_that_a_run_can_read(tmp_path, monkeypatch, 
     assert "fictional-people" in err
 
 
+@pytest.mark.parametrize("name", ["fictional-people", "bios", "symbolic"])
+def test_the_defaults_listed_of_a_benchmark_are_options_that_change_nothing(name, tmp_path, monkeypatch, capsys):
+    listed = call(monkeypatch, capsys, "benchmark", "list")[1].split(f"make {name}\n    defaults: ")[1].splitlines()[0]
+    for folder, options in (("plain", []), ("given", listed.split())):
+        code, _, err = call(
+            monkeypatch, capsys, "benchmark", "make", name, "--output", str(tmp_path / folder), *options
+        )
+        assert code == 0, err
+    plain, given = ((tmp_path / folder / "train.jsonl").read_bytes() for folder in ("plain", "given"))
+    assert plain == given
+
+
 @pytest.mark.parametrize("command", [["env"], ["benchmark", "list"]])
 def test_quiet_leaves_the_result(command, monkeypatch, capsys):
     code, out, err = call(monkeypatch, capsys, *command, "--quiet")
