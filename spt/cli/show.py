@@ -14,7 +14,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from spt.augment import draw_context
+from spt.augment import draw_context, make_augmenters
+from spt.augment.stored import Augmenter, Made
 from spt.cli.options import ConfigFile, Json, Output, Quiet, Set, console, emit, setup
 from spt.cli.show_run import result_rows
 from spt.config import Config, Permute
@@ -54,6 +55,8 @@ def show(
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     table.add_row("corpus", Text(record.text))
+    if added := _added(record, settings):
+        table.add_row("augment", Group(*added))
     table.add_row("segment", _units(segmentation))
     table.add_row("permute", Group(*(_ordering(*one, segmentation, settings.permute) for one in drawn)))
     for name, cell in _model_rows(settings, orderings):
@@ -86,6 +89,24 @@ def _record(config: Config, text: str | None) -> Record:
     if record is None:
         raise InputError("the corpus (data.train) has no record to show; give --text")
     return record
+
+
+def _added(record: Record, config: Config) -> list[Text]:
+    """Return what else is learned beside a record; what an assistant would say is not asked for."""
+    lines = [
+        Text(f"{one.name}: an assistant is asked by `spt preprocess`", "dim") for one in config.augment if one.asks
+    ]
+    for name, augmenter in make_augmenters(one for one in config.augment if not one.asks).items():
+        for made in _made(augmenter, record):
+            lines.append(Text(f"{name}: {made}", "dim") if isinstance(made, str) else Text(f"{name}  {made.text}"))
+    return lines
+
+
+def _made(augmenter: Augmenter, record: Record) -> Made:
+    try:
+        return augmenter.make([record])[0]
+    except InputError as error:  # a column that a sentence of one's own does not have
+        return [str(error)]
 
 
 def _units(segmentation: Segmentation) -> Text:
