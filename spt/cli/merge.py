@@ -19,6 +19,14 @@ def merge(
         str | None,
         typer.Option("--dtype", help="Of the saved weights: float32, bfloat16 or float16 (default: the run's)."),
     ] = None,
+    scale: Annotated[
+        float,
+        typer.Option(
+            "--scale",
+            metavar="0..1",
+            help="How much of the adapter is added: below 1 less is forgotten, and less is known.",
+        ),
+    ] = 1.0,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -30,5 +38,5 @@ def merge(
     configure(enabled=not quiet)
     from spt.train import merge as merge_stage
 
-    folder = merge_stage(run, output, dtype=dtype, force=force)
+    folder = merge_stage(run, output, dtype=dtype, scale=scale, force=force)
     emit({"merged": str(folder), **read_json(folder / "spt.json")}, as_json=as_json)

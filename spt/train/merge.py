@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from filelock import FileLock
+from peft.tuners.lora import LoraLayer
 
 from spt.artifact import changed_keys, dump_json, read_json, versions, write_atomically
 from spt.checkpoint import publish
@@ -22,21 +23,28 @@ from spt.progress import say
 DTYPES = ("float32", "bfloat16", "float16")
 
 
-def merge(run: Path, output: Path | None = None, *, dtype: str | None = None, force: bool = False) -> Path:
+def merge(
+    run: Path, output: Path | None = None, *, dtype: str | None = None, scale: float = 1.0, force: bool = False
+) -> Path:
     """Return the folder of the merged model, `RUN/train/merged` unless `output` is given; a finished one is reused.
 
-    `dtype` is that of the saved weights, the run's `model.dtype` by default. Raises MissingError where nothing was
-    trained, InputError where there is no adapter, StaleError for a folder that holds something else.
+    `dtype` is that of the saved weights, the run's `model.dtype` by default; `scale` is how much of the adapter is
+    added: between the base (0) and what was trained (1) a model has forgotten less and learned less. Raises
+    MissingError where nothing was trained, InputError where there is no adapter, StaleError for a folder that holds
+    something else. Source of the scale: Wortsman et al. 2109.01903 (weights between two models), here of one adapter.
     """
     final, config = _adapter(run)
     kind = dtype or config.model.dtype
     if kind not in DTYPES:
         raise InputError(f"--dtype {kind}: give one of {', '.join(DTYPES)}")
+    if not 0 <= scale <= 1:
+        raise InputError(f"--scale {scale}: give a number from 0 (the base) to 1 (what was trained)")
     folder = output or run / "train" / "merged"
     made_of = {
         "adapter": fingerprint(str(final)),
         "base": fingerprint(str(config.model.base), config.model.revision),
         "dtype": kind,
+        "scale": scale,
         "versions": versions("peft", "transformers"),
     }
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +53,8 @@ def merge(run: Path, output: Path | None = None, *, dtype: str | None = None, fo
             say(f"{folder}: merged before from the same adapter, reused")
         else:
             _write(final, config, folder, made_of)
-            say(f"{folder}: the adapter merged into {config.model.base}, in {kind}")
+            added = "the adapter" if scale == 1 else f"{scale:g} of the adapter"
+            say(f"{folder}: {added} merged into {config.model.base}, in {kind}")
     return folder
 
 
@@ -80,6 +89,9 @@ def _write(final: Path, config: Config, folder: Path, made_of: dict[str, Any]) -
     shutil.rmtree(temporary, ignore_errors=True)
     model, tokenizer = load_trained(str(final), trust_remote_code=config.model.trust_remote_code)
     generation_config = model.generation_config
+    for layer in model.modules():
+        if isinstance(layer, LoraLayer):
+            layer.scale_layer(made_of["scale"])
     merged = model.merge_and_unload(safe_merge=True).to(getattr(torch, made_of["dtype"]))
     merged.save_pretrained(temporary)
     generation_config.save_pretrained(temporary)

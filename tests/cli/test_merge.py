@@ -64,6 +64,26 @@ def test_the_merged_model_has_the_logits_of_base_and_adapter_and_never_writes_th
     assert AutoTokenizer.from_pretrained(folder)("Ann Lee").input_ids == metaspace()("Ann Lee").input_ids
 
 
+def test_with_half_of_an_adapter_the_weights_lie_half_way_between_base_and_trained(tmp_path):
+    make_run(tmp_path, make_base(tmp_path / "base", metaspace()))
+    at = {}
+    for scale in (0.0, 0.5, 1.0):
+        folder = merge(tmp_path, tmp_path / str(scale), scale=scale)
+        at[scale] = AutoModelForCausalLM.from_pretrained(folder).state_dict()
+    base = AutoModelForCausalLM.from_pretrained(tmp_path / "base").state_dict()
+    moved = {name for name in base if not torch.equal(at[1.0][name], base[name])}
+    embedding = "model.embed_tokens.weight"  # of which the tag's row is learned whole: it has nothing to lie between
+    assert moved == {embedding} | {name for name in base if "_proj" in name}
+    assert torch.equal(at[0.5][embedding], at[1.0][embedding])
+    for name, weight in base.items():
+        if name == embedding:
+            continue
+        torch.testing.assert_close(at[0.0][name], weight)
+        torch.testing.assert_close(at[0.5][name], (weight + at[1.0][name]) / 2)
+    with pytest.raises(StaleError, match=r"scale: 0\.5 -> 1\.0"):
+        merge(tmp_path, tmp_path / "0.5")
+
+
 def test_a_merged_model_is_reused_and_another_dtype_takes_its_place_only_by_force(tmp_path, capsys):
     make_run(tmp_path, make_base(tmp_path / "base", metaspace()))
     exact = logits(load_trained(str(tmp_path / "train/final"))[0])
@@ -103,6 +123,8 @@ def test_what_cannot_be_merged_says_what_it_is(tmp_path):
     make_run(tmp_path / "run", base)
     with pytest.raises(InputError, match="--dtype float64: give one of float32"):
         merge(tmp_path / "run", dtype="float64")
+    with pytest.raises(InputError, match=r"--scale 1\.5: give a number from 0 \(the base\) to 1"):
+        merge(tmp_path / "run", scale=1.5)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("do not lose me")
     with pytest.raises(StaleError, match="mine: holds files that spt did not merge"):
