@@ -8,8 +8,10 @@ nothing alone. Trade-off: whom a sentence means is told by its words, not found 
 company sells lamps" is not.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spt.augment.facts import Statement
@@ -25,18 +27,11 @@ if TYPE_CHECKING:
 
 
 class _Read(NamedTuple):
-    """Where sentences, names and personal pronouns start, in characters."""
+    """Where sentences, names and personal pronouns start, in characters of a piece of a text."""
 
     sentences: list[int]
     names: list[int]
     pronouns: list[int]
-
-    def moved(self, by: int) -> "_Read":
-        return _Read(*([start + by for start in starts] for starts in self))
-
-    def first(self, starts: list[int], begin: int, end: int) -> int:
-        """Return the first of `starts` in a span, or its end."""
-        return min((start for start in starts if begin <= start < end), default=end)
 
 
 class Splitter:
@@ -66,17 +61,24 @@ def _read(doc: "Doc") -> _Read:
 
 
 def _sentences(record: Record, pieces: Sequence[tuple[int, _Read]]) -> Iterator[Statement | str]:
-    moved = [read.moved(begin) for begin, read in pieces]
-    read = _Read(*([start for one in moved for start in one[place]] for place in range(3)))
-    cuts = legal_cuts(record.text, read.sentences)
+    starts, names, pronouns = (
+        sorted(begin + start for begin, read in pieces for start in read[kind]) for kind in range(len(_Read._fields))
+    )
+    cuts = legal_cuts(record.text, starts)
     if not cuts:
         return
     for start, end in pairwise((0, *cuts, len(record.text))):
         text = record.text[start:end]
         if record.completion_start is not None and end <= record.completion_start:
             yield "in_prompt"
-        elif read.first(read.pronouns, start, end) < read.first(read.names, start, end):
+        elif _next(pronouns, start) < min(_next(names, start), end):
             yield "pronoun_first"
         else:
             begin = start + len(text) - len(text.lstrip())
             yield Statement(text.strip(), max((record.completion_start or 0) - begin, 0))
+
+
+def _next(sorted_starts: Sequence[int], begin: int) -> float:
+    """Return the first of `sorted_starts` from `begin` on, or infinity."""
+    place = bisect_left(sorted_starts, begin)
+    return sorted_starts[place] if place < len(sorted_starts) else inf

@@ -78,6 +78,15 @@ def load_adapter(model: Any, folder: str) -> Any:
         ) from error
 
 
+def scale_adapter(model: Any, scale: float) -> None:
+    """Multiply what an adapter adds to its base's layers; rows that are learned whole, such as a tag's, stay."""
+    from peft.tuners.lora import LoraLayer
+
+    for layer in model.modules():
+        if isinstance(layer, LoraLayer):
+            layer.scale_layer(scale)
+
+
 def adapted_layers(model: Any) -> list[Any]:
     """Return the layers whose input peft casts to the dtype of their adapter."""
     return [module for module in model.modules() if getattr(module, "cast_input_dtype_enabled", False)]

@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 from filelock import FileLock
-from peft.tuners.lora import LoraLayer
 
 from spt.artifact import changed_keys, dump_json, read_json, versions, write_atomically
 from spt.checkpoint import publish
 from spt.config import Config, read_config
 from spt.errors import InputError, MissingError, StaleError
 from spt.model import fingerprint, load_trained
+from spt.model.adapter import scale_adapter
 from spt.progress import say
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -89,9 +89,7 @@ def _write(final: Path, config: Config, folder: Path, made_of: dict[str, Any]) -
     shutil.rmtree(temporary, ignore_errors=True)
     model, tokenizer = load_trained(str(final), trust_remote_code=config.model.trust_remote_code)
     generation_config = model.generation_config
-    for layer in model.modules():
-        if isinstance(layer, LoraLayer):
-            layer.scale_layer(made_of["scale"])
+    scale_adapter(model, made_of["scale"])
     merged = model.merge_and_unload(safe_merge=True).to(getattr(torch, made_of["dtype"]))
     merged.save_pretrained(temporary)
     generation_config.save_pretrained(temporary)
