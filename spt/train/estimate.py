@@ -100,8 +100,8 @@ def _memory(config: Config, model: Any, seen: Preview, machine: Machine) -> list
         return [Memory("one device", held + copies, gradients, states, *passing)]
     gathered = 2 * layer * computed.itemsize + head
     return [
-        # DDP reduces copies of the gradients.
-        Memory(f"DDP on {n}", held + copies, 2 * gradients, states, *passing),
+        # DDP sums gradients where they lie (`spt.train.ranks`).
+        Memory(f"DDP on {n}", held + copies, gradients, states, *passing),
         Memory(f"FSDP2 or ZeRO-3 on {n}", held / n + gathered, gradients / n, states / n, *passing),
     ]
 
