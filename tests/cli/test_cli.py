@@ -1,6 +1,7 @@
 """What a user types, and what comes back: results, reuse, errors with their exit codes."""
 
 import csv
+import io
 import json
 import subprocess
 import sys
@@ -175,9 +176,26 @@ def test_ask_answers_from_a_run_and_says_what_is_missing(finished, tmp_path, mon
     code, out, _ = call(monkeypatch, capsys, "ask", run, "Ada Birch made", "--json", "--max-new-tokens", "3")
     assert code == 0
     assert json.loads(out)["answers"][0]["prompt"] == "Ada Birch made"
-    code, _, err = call(monkeypatch, capsys, "ask", tmp_path, "Ada Birch made")
-    assert code == 2
-    assert "spt train" in err
+    for place in (tmp_path, tmp_path / "typo"):
+        code, _, err = call(monkeypatch, capsys, "ask", place, "Ada Birch made")
+        assert code == 2
+        assert "spt train" in err
+
+
+def test_texts_are_drawn_with_their_prompts_and_the_same_for_a_seed(finished, monkeypatch, capsys):
+    run = finished.parent / "run"
+
+    def drawn(*options):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("Ada Birch made\n\nIt is \n"))
+        options = ("--samples", "3", "--max-new-tokens", "8", *options)
+        code, out, _ = call(monkeypatch, capsys, "ask", run, "-", *options)
+        assert code == 0
+        return out.splitlines()
+
+    lines = drawn()
+    assert [line[:5] for line in lines] == ["Ada B"] * 3 + ["It is"] * 3
+    assert len(set(lines)) > 2
+    assert drawn("--seed", "0") == lines != drawn("--seed", "1")
 
 
 def test_several_runs_need_a_place_for_their_report(finished, tmp_path, monkeypatch, capsys):
