@@ -38,17 +38,13 @@ def ask(
     Example: `spt ask HuggingFaceTB/SmolLM2-135M-Instruct - --samples 12 < data/openings.txt > replay.txt`
     """
     configure(enabled=not quiet)
-    prompts = [line.rstrip("\n") for line in sys.stdin] if prompt == "-" else [prompt]
-    prompts = [text.rstrip() for text in prompts if text.strip()]  # a space at the end belongs to the answer
-    if not prompts:
-        raise InputError('no prompt: give a text, such as "Ann Lee directed"')
+    prompts = [text for text in _prompts(prompt) for _ in range(samples or 1)]
     from spt.model import load_trained
     from spt.score.generate import generate, prompt_ids
 
     place, dtype = _model_of(run)
     say(f"loading {place}")
     model, tokenizer = load_trained(place, dtype=dtype)
-    prompts = [prompt for prompt in prompts for _ in range(samples or 1)]
     answers = generate(
         model,
         tokenizer,
@@ -66,6 +62,14 @@ def ask(
         sys.stdout.write("".join(f"{answer}\n" for answer in answers))
         if not all(answers):
             say("(an empty line: the model ended at once)")
+
+
+def _prompts(given: str) -> list[str]:
+    prompts = [line.rstrip("\n") for line in sys.stdin] if given == "-" else [given]
+    prompts = [text.rstrip() for text in prompts if text.strip()]  # a space at the end belongs to the answer
+    if not prompts:
+        raise InputError('no prompt: give a text, such as "Ann Lee directed"')
+    return prompts
 
 
 def _model_of(place: str) -> tuple[str, str]:
