@@ -16,9 +16,9 @@ from spt.artifact import dump_json
 from spt.corpus.seen import SeenIds
 from spt.errors import DamagedError, MissingError
 from spt.metrics import METRICS
+from spt.metrics.stored import score_of
 from spt.records import Question, Score
 from spt.report.stored import Evaluated, Line, Row, Summary, Timings, Trained, check_numbers, read_lines, read_object
-from spt.score.stream import score_of
 
 HALVES = ("name_first", "description_first", "both")
 

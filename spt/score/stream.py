@@ -8,15 +8,16 @@ same bytes.
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from math import isfinite, nan
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from spt.artifact import dump_json
 from spt.errors import DamagedError
 from spt.metrics import METRICS
+from spt.metrics.stored import score_of
 from spt.records import Question, Score
 
 _ROUNDING = 1e-3
@@ -97,19 +98,3 @@ def score_row(score: Score) -> dict[str, Any]:
     if isfinite(score.logprob):
         row |= {"logprob": score.logprob, "target_tokens": score.target_tokens}
     return row | ({"distractor_logprobs": score.distractor_logprobs} if score.distractor_logprobs else {})
-
-
-def score_of(row: Mapping[str, Any], metrics: Sequence[str]) -> Score:
-    """Return the score of a row, with the metrics named; a log-probability that was not given is not a number."""
-    return Score(
-        question=Question(
-            row["id"], row["fact_id"], row["direction"], row["prompt"], tuple(row["targets"]),
-            tuple(row.get("distractors", ())), row.get("relation"),
-        ),
-        prediction=row["prediction"],
-        metrics={name: row[name] for name in metrics if name in row},
-        floors={name: row[f"{name}_floor"] for name in metrics if f"{name}_floor" in row},
-        logprob=row.get("logprob", nan),
-        target_tokens=row.get("target_tokens", 0),
-        distractor_logprobs=tuple(row.get("distractor_logprobs", ())),
-    )  # fmt: skip
