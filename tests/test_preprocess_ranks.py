@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -12,6 +13,7 @@ from test_preprocess import facts, files, make_config
 
 from spt.errors import InputError
 from spt.preprocess import preprocess, ranks, signs
+from spt.preprocess.ranks import Ranks
 from spt.preprocess.signs import Signs
 from spt.records import Segmentation
 from spt.segment.word import WordSegmenter
@@ -198,3 +200,19 @@ def test_a_rank_that_does_not_exist_and_an_input_for_one_process_are_refused(tmp
     shared = config.model_copy(update={"data": config.data.model_copy(update={"train": source})})
     with pytest.raises(InputError, match="reaches one process only; save it to a file"):
         preprocess(shared)
+
+
+def test_rank_0_stays_until_a_rank_that_failed_as_well_has_heard_of_it(tmp_path):
+    first, second = Ranks(tmp_path, 0, 2), Ranks(tmp_path, 1, 2)
+    first.start()
+    second.start()
+    second.tell("failed", message="bad row", exit_code=2)
+    leaving = threading.Thread(target=first.fail, args=(InputError("bad row"),))
+    leaving.start()
+    leaving.join(0.5)
+    assert leaving.is_alive()
+    second.tell("failed", heard=True)
+    leaving.join(20)
+    assert not leaving.is_alive()
+    first.stop()
+    second.stop()

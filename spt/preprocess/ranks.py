@@ -99,12 +99,21 @@ class Ranks:
         self.tell("failed", message=self._message(error), exit_code=code)
         until = time.monotonic() + FAREWELL
         if self.main:
-            while not all(self._signs.settled(other, "finished") for other in self.peers) and time.monotonic() < until:
+            while not all(self._knows(other) for other in self.peers) and time.monotonic() < until:
                 time.sleep(signs.BEAT / 10)
         else:
-            while not self._signs.settled(0, "failed") or not (self._signs.left(0) or self.peers[0].silent):
+            while not self._signs.settled(0, "failed"):
+                time.sleep(signs.BEAT / 10)
+            self.tell("failed", heard=True)  # rank 0 takes its word back when it leaves, so it waits for this
+            while not (self._signs.left(0) or self.peers[0].silent):
                 time.sleep(signs.BEAT / 10)
             time.sleep(GRACE)
+
+    def _knows(self, other: int) -> bool:
+        """Return whether a rank need not be told that this one failed: it is done, gone, or has heard."""
+        self._signs.look(other)
+        peer = self.peers[other]
+        return peer.silent or peer.said.get("state") == "finished" or "heard" in peer.said
 
     def said_by_main(self) -> bool:
         """Return whether rank 0 says why this launch failed: it said so, or has left, which it does last of all."""
